@@ -1,0 +1,89 @@
+import type { DecisionRecord, EventRecord } from '../core/decisions.ts'
+import type { AttemptRecord, JobRecord, MoveRecord } from '../core/jobs/model.ts'
+import type { Instant } from '../core/time/index.ts'
+
+/** An account at a provider, or own machines. `committedMicros` is the one counter that a cap is checked against (J-CAP-2). */
+export interface ConnectionRecord {
+  readonly id: string
+  readonly version: number
+  readonly provider: string
+  readonly settings: Readonly<Record<string, unknown>>
+  readonly currency: string
+  /** spent and committed together, micros */
+  readonly committedMicros: number
+  readonly capMicros: number | null
+}
+
+/** One row for the whole installation: its id (part of every tag), the schema, when a control plane last looked. */
+export interface InstallationRecord {
+  readonly id: string
+  readonly version: number
+  readonly createdAt: Instant
+  readonly lastSeenAt: Instant
+}
+
+/** What is remembered, by noun. Every row has `id` and `version`. */
+export interface Tables {
+  readonly jobs: JobRecord
+  readonly attempts: AttemptRecord
+  readonly moves: MoveRecord
+  readonly connections: ConnectionRecord
+  readonly decisions: DecisionRecord & { readonly version: number }
+  readonly installation: InstallationRecord
+}
+export type TableName = keyof Tables
+
+/**
+ * One change of one row. Each is its own guard:
+ * `insert` is refused when the id (or a job's name) is taken; `update` when the row's version is another (compare-and-set:
+ * the store writes `row` with `version` = `expect` + 1 itself); `add` when the sum would pass the limit column (null: no limit);
+ * `must` when the row is not as said, and writes nothing.
+ */
+export type Change = { readonly [T in TableName]: ChangeOf<T> }[TableName]
+export type ChangeOf<T extends TableName> =
+  | { readonly do: 'insert'; readonly table: T; readonly row: Omit<Tables[T], 'version'> }
+  | { readonly do: 'update'; readonly table: T; readonly id: string; readonly expect: number; readonly row: Partial<Omit<Tables[T], 'id' | 'version'>> }
+  | { readonly do: 'remove'; readonly table: T; readonly id: string; readonly expect: number }
+  | { readonly do: 'must'; readonly table: T; readonly id: string; readonly version: number }
+  | AddOf<T>
+type AddOf<T> = T extends 'connections'
+  ? { readonly do: 'add'; readonly table: 'connections'; readonly id: string; readonly micros: number; readonly withinCap: boolean }
+  : never
+
+/** A transaction is a value: all of it is applied in one go, or nothing is. */
+export interface Transaction {
+  readonly changes: readonly Change[]
+  readonly events: readonly Omit<EventRecord, 'seq'>[]
+}
+
+/** `unknown` (the connection broke at commit) is never read as failure; it is resolved by attempting the opposite write. */
+export type Applied =
+  | { readonly is: 'applied'; readonly seq: number }
+  | { readonly is: 'refused'; readonly change: number; readonly why: 'exists' | 'name_taken' | 'missing' | 'version' | 'cap' }
+  | { readonly is: 'unknown'; readonly error: string }
+
+/** What is remembered. Adapters: SQLite (embedded) and PostgreSQL; both pass `test/conformance/store`. */
+export interface Store {
+  apply(transaction: Transaction): Promise<Applied>
+
+  get<T extends TableName>(table: T, id: string): Promise<Tables[T] | null>
+  jobByName(name: string): Promise<JobRecord | null>
+  /** Jobs whose name begins so: completion, prefixes and the nearest known. */
+  jobsByPrefix(prefix: string, limit: number): Promise<readonly JobRecord[]>
+  /** Newest first; `ended: false` leaves out those that ended. */
+  jobs(filter: { readonly ended?: boolean; readonly limit?: number; readonly before?: Instant }): Promise<readonly JobRecord[]>
+  /** What is due, oldest first, by an index. */
+  jobsDue(now: Instant, limit: number): Promise<readonly JobRecord[]>
+  nextDue(): Promise<Instant | null>
+  attemptsOf(jobId: string): Promise<readonly AttemptRecord[]>
+  /** All that are not `gone`. */
+  attemptsAlive(): Promise<readonly AttemptRecord[]>
+  attemptsOfAgent(agentId: string): Promise<readonly AttemptRecord[]>
+  movesOf(jobId: string): Promise<readonly MoveRecord[]>
+  decisionsOf(subject: string, page: { readonly limit: number; readonly before?: string }): Promise<readonly DecisionRecord[]>
+  lastDecision(subject: string, policy: string): Promise<(DecisionRecord & { readonly version: number }) | null>
+  connections(): Promise<readonly ConnectionRecord[]>
+  events(after: number, filter: { readonly subject?: string; readonly limit: number }): Promise<readonly EventRecord[]>
+
+  close(): Promise<void>
+}

@@ -1,0 +1,15 @@
+import { defineConfig } from 'vitest/config'
+
+/**
+ * unit: pure or nearly so, in milliseconds, part of `npm run check`.
+ * conformance: ports on real services. e2e: real processes. Both part of `npm test`.
+ */
+export default defineConfig({
+  test: {
+    projects: [
+      { test: { name: 'unit', include: ['src/**/*.test.ts', 'sdk/node/**/*.test.ts', 'test/tidy/**/*.test.ts'] } },
+      { test: { name: 'conformance', include: ['test/conformance/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 } },
+      { test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], testTimeout: 120_000, hookTimeout: 120_000, maxWorkers: 2 } },
+    ],
+  },
+})
