@@ -23,5 +23,7 @@ await build({
   logLevel: 'warning',
   external: ['pg-native'],
   // some bundled CommonJS packages ask for node's own modules by require
-  banner: { js: "import { createRequire as portalRequire } from 'node:module'; const require = portalRequire(import.meta.url);" },
+  banner: {
+    js: "import { createRequire as portalRequire } from 'node:module'; const require = portalRequire(import.meta.url);",
+  },
 })

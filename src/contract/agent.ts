@@ -15,7 +15,13 @@ import type { Duration, Instant } from '../core/time/index.ts'
 export const agentProtocol = 1
 
 export type ToControl =
-  | { readonly t: 'hello'; readonly protocol: number; readonly agentId: string; readonly bootId: string; readonly version: string }
+  | {
+      readonly t: 'hello'
+      readonly protocol: number
+      readonly agentId: string
+      readonly bootId: string
+      readonly version: string
+    }
   | { readonly t: 'report'; readonly machine: MachineReport; readonly attempts: readonly AttemptReport[] }
   /** bytes of an attempt's log from `offset` on, base64; what was acknowledged already may come again */
   | { readonly t: 'log'; readonly attempt: string; readonly offset: number; readonly data: string }
@@ -70,7 +76,13 @@ export type Want =
    * Run: start the process if there is none yet (a first attempt has nothing to restore), let it past `job.state()`, or
    * let it go on if it is held: `aborted` names the move whose end frees it, `lastSlot` the slot behind its seal.
    */
-  | { readonly do: 'run'; readonly start: JobStart; readonly slot: number | null; readonly aborted: string | null; readonly lastSlot: number }
+  | {
+      readonly do: 'run'
+      readonly start: JobStart
+      readonly slot: number | null
+      readonly aborted: string | null
+      readonly lastSlot: number
+    }
   /** Go on running, and say whether a checkpoint could carry the state. */
   | { readonly do: 'probe'; readonly move: string }
   /** At the next safe point: save into the slot after the own last one, then freeze. Until it promised, it may run on alone after `holdFor`. */
@@ -85,7 +97,15 @@ export type Want =
   | { readonly do: 'end' }
 
 export type AttemptPhase =
-  | 'new' | 'preparing' | 'prepared' | 'running' | 'saving' | 'held' | 'promised' | 'stopping' | 'ended'
+  | 'new'
+  | 'preparing'
+  | 'prepared'
+  | 'running'
+  | 'saving'
+  | 'held'
+  | 'promised'
+  | 'stopping'
+  | 'ended'
 
 export interface AttemptReport {
   readonly attempt: string
@@ -98,27 +118,61 @@ export interface AttemptReport {
   readonly sdk: { readonly language: 'python' | 'node'; readonly version: string } | null
   readonly exit: AttemptExit | null
   /** the answer to `probe` of this move */
-  readonly probe: { readonly move: string; readonly bytes: number; readonly refused: readonly RefusedValue[]; readonly why: string | null } | null
+  readonly probe: {
+    readonly move: string
+    readonly bytes: number
+    readonly refused: readonly RefusedValue[]
+    readonly why: string | null
+  } | null
   /** where it is held, once that is on the machine's disk; `move` null: by itself, on a notice or before its deadline */
-  readonly held: { readonly move: string | null; readonly slot: number; readonly logOffset: number; readonly because: 'order' | 'notice' | 'deadline' } | null
+  readonly held: {
+    readonly move: string | null
+    readonly slot: number
+    readonly logOffset: number
+    readonly because: 'order' | 'notice' | 'deadline'
+  } | null
   readonly promised: string | null
   /** the moves that it has voided by running on alone */
   readonly voided: readonly string[]
   /** a save or hold that failed: the values, or why not (`refused` empty) */
-  readonly saveRefused: { readonly move: string | null; readonly refused: readonly RefusedValue[]; readonly why: string; readonly at: Instant } | null
+  readonly saveRefused: {
+    readonly move: string | null
+    readonly refused: readonly RefusedValue[]
+    readonly why: string
+    readonly at: Instant
+  } | null
   /** a restore that failed */
-  readonly restoreFailed: { readonly slot: number; readonly refused: readonly RefusedValue[]; readonly why: string } | null
+  readonly restoreFailed: {
+    readonly slot: number
+    readonly refused: readonly RefusedValue[]
+    readonly why: string
+  } | null
   /** its own newest committed checkpoint */
-  readonly saved: { readonly slot: number; readonly at: Instant; readonly bytes: number; readonly storedBytes: number; readonly took: Duration } | null
+  readonly saved: {
+    readonly slot: number
+    readonly at: Instant
+    readonly bytes: number
+    readonly storedBytes: number
+    readonly took: Duration
+  } | null
   readonly progress: { readonly turns: number; readonly done: number | null; readonly total: number | null }
-  readonly sample: { readonly until: Instant; readonly cpu: number; readonly memoryBytes: number; readonly memoryPeakBytes: number } | null
+  readonly sample: {
+    readonly until: Instant
+    readonly cpu: number
+    readonly memoryBytes: number
+    readonly memoryPeakBytes: number
+  } | null
   readonly logBytes: number
   /** when output was last written; null: never */
   readonly outputAt: Instant | null
   /** files of the working directory that changed and are not declared outputs, at most 20 */
   readonly undeclared: readonly string[]
   /** what it decided alone, in words for the explanation: a notice seen, a sleep noticed */
-  readonly told: readonly { readonly at: Instant; readonly code: string; readonly facts: Readonly<Record<string, string | number>> }[]
+  readonly told: readonly {
+    readonly at: Instant
+    readonly code: string
+    readonly facts: Readonly<Record<string, string | number>>
+  }[]
 }
 
 export interface AttemptExit {

@@ -41,7 +41,15 @@ export interface ListedMachine {
 }
 
 export type ProviderErrorKind =
-  | 'capacity' | 'quota' | 'price_changed' | 'unauthorized' | 'throttled' | 'not_found' | 'unowned' | 'terminal' | 'unreachable'
+  | 'capacity'
+  | 'quota'
+  | 'price_changed'
+  | 'unauthorized'
+  | 'throttled'
+  | 'not_found'
+  | 'unowned'
+  | 'terminal'
+  | 'unreachable'
 
 /** The one error that leaves a provider. */
 export class ProviderError extends Error {

@@ -42,12 +42,24 @@ export type TableName = keyof Tables
 export type Change = { readonly [T in TableName]: ChangeOf<T> }[TableName]
 export type ChangeOf<T extends TableName> =
   | { readonly do: 'insert'; readonly table: T; readonly row: Omit<Tables[T], 'version'> }
-  | { readonly do: 'update'; readonly table: T; readonly id: string; readonly expect: number; readonly row: Partial<Omit<Tables[T], 'id' | 'version'>> }
+  | {
+      readonly do: 'update'
+      readonly table: T
+      readonly id: string
+      readonly expect: number
+      readonly row: Partial<Omit<Tables[T], 'id' | 'version'>>
+    }
   | { readonly do: 'remove'; readonly table: T; readonly id: string; readonly expect: number }
   | { readonly do: 'must'; readonly table: T; readonly id: string; readonly version: number }
   | AddOf<T>
 type AddOf<T> = T extends 'connections'
-  ? { readonly do: 'add'; readonly table: 'connections'; readonly id: string; readonly micros: number; readonly withinCap: boolean }
+  ? {
+      readonly do: 'add'
+      readonly table: 'connections'
+      readonly id: string
+      readonly micros: number
+      readonly withinCap: boolean
+    }
   : never
 
 /** A transaction is a value: all of it is applied in one go, or nothing is. */
@@ -59,7 +71,11 @@ export interface Transaction {
 /** `unknown` (the connection broke at commit) is never read as failure; it is resolved by attempting the opposite write. */
 export type Applied =
   | { readonly is: 'applied'; readonly seq: number }
-  | { readonly is: 'refused'; readonly change: number; readonly why: 'exists' | 'name_taken' | 'missing' | 'version' | 'cap' }
+  | {
+      readonly is: 'refused'
+      readonly change: number
+      readonly why: 'exists' | 'name_taken' | 'missing' | 'version' | 'cap'
+    }
   | { readonly is: 'unknown'; readonly error: string }
 
 /** What is remembered. Adapters: SQLite (embedded) and PostgreSQL; both pass `test/conformance/store`. */
@@ -71,7 +87,11 @@ export interface Store {
   /** Jobs whose name begins so: completion, prefixes and the nearest known. */
   jobsByPrefix(prefix: string, limit: number): Promise<readonly JobRecord[]>
   /** Newest first; `ended: false` leaves out those that ended. */
-  jobs(filter: { readonly ended?: boolean; readonly limit?: number; readonly before?: Instant }): Promise<readonly JobRecord[]>
+  jobs(filter: {
+    readonly ended?: boolean
+    readonly limit?: number
+    readonly before?: Instant
+  }): Promise<readonly JobRecord[]>
   /** What is due, oldest first, by an index. */
   jobsDue(now: Instant, limit: number): Promise<readonly JobRecord[]>
   nextDue(): Promise<Instant | null>
@@ -80,7 +100,10 @@ export interface Store {
   attemptsAlive(): Promise<readonly AttemptRecord[]>
   attemptsOfAgent(agentId: string): Promise<readonly AttemptRecord[]>
   movesOf(jobId: string): Promise<readonly MoveRecord[]>
-  decisionsOf(subject: string, page: { readonly limit: number; readonly before?: string }): Promise<readonly DecisionRecord[]>
+  decisionsOf(
+    subject: string,
+    page: { readonly limit: number; readonly before?: string },
+  ): Promise<readonly DecisionRecord[]>
   lastDecision(subject: string, policy: string): Promise<(DecisionRecord & { readonly version: number }) | null>
   connections(): Promise<readonly ConnectionRecord[]>
   events(after: number, filter: { readonly subject?: string; readonly limit: number }): Promise<readonly EventRecord[]>

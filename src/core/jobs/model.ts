@@ -56,10 +56,22 @@ export type JobState =
   | { readonly is: 'starting' | 'resuming'; readonly since: Instant; readonly token: number }
   | { readonly is: 'running'; readonly since: Instant; readonly unreachableSince: Instant | null }
   | { readonly is: 'moving' | 'suspending'; readonly since: Instant; readonly move: string }
-  | { readonly is: 'suspended'; readonly since: Instant; readonly by: Asker; readonly why: Why; readonly expiresAt: Instant }
+  | {
+      readonly is: 'suspended'
+      readonly since: Instant
+      readonly by: Asker
+      readonly why: Why
+      readonly expiresAt: Instant
+    }
   | { readonly is: 'succeeded'; readonly since: Instant }
   | { readonly is: 'failed'; readonly since: Instant; readonly why: Why; readonly resumableUntil: Instant | null }
-  | { readonly is: 'stopped'; readonly since: Instant; readonly by: Asker; readonly why: Why; readonly resumableUntil: Instant | null }
+  | {
+      readonly is: 'stopped'
+      readonly since: Instant
+      readonly by: Asker
+      readonly why: Why
+      readonly resumableUntil: Instant | null
+    }
 
 export type JobStateName = JobState['is']
 export const endedStates = ['succeeded', 'failed', 'stopped'] as const satisfies readonly JobStateName[]
