@@ -77,6 +77,12 @@ export type JobStateName = JobState['is']
 export const endedStates = ['succeeded', 'failed', 'stopped'] as const satisfies readonly JobStateName[]
 export const isEnded = ({ is }: JobState): boolean => (endedStates as readonly string[]).includes(is)
 
+/** An offer that was tried or looked at and not taken, and why. */
+export interface PassedOver {
+  readonly offer: string
+  readonly why: string
+}
+
 /** A committed checkpoint: the newest known good one is a job's base. */
 export interface Base {
   readonly slot: number
@@ -120,6 +126,14 @@ export interface JobRecord {
   readonly spentBefore: Money
   /** the exit status that the job ended with */
   readonly exit: Exit | null
+  /** the last move that was given up: named to a source that waits for its outcome */
+  readonly abortedMove: string | null
+  /** the open move or suspension */
+  readonly move: string | null
+  /** offers that refused this placement, so that the next one is tried; cleared when the job is placed or waits */
+  readonly passedOver: readonly PassedOver[]
+  /** what people should know and cannot see otherwise, once per change */
+  readonly warnings: readonly Why[]
   /** when the loop looks at it again at the latest */
   readonly due: Instant
 }
@@ -147,6 +161,8 @@ export interface AttemptRecord {
   readonly intendedAt: Instant
   readonly startedAt: Instant | null
   readonly boundAt: Instant | null
+  /** the slot that it starts from; null: from the beginning */
+  readonly from: number | null
   /** when it may execute: set by the write that makes it current */
   readonly ranFrom: Instant | null
   readonly endingAt: Instant | null
