@@ -120,10 +120,6 @@ export interface JobRecord {
   readonly createdAt: Instant
   /** from when both counts of the time limit run: the creation, or a resume after the limit ended it (J-TTL-3) */
   readonly ttlFrom: Instant
-  /** machine time of the stays that have ended, since `ttlFrom` */
-  readonly ranBefore: Duration
-  /** money of the stays that have ended */
-  readonly spentBefore: Money
   /** the exit status that the job ended with */
   readonly exit: Exit | null
   /** the last move that was given up: named to a source that waits for its outcome */
@@ -165,6 +161,8 @@ export interface AttemptRecord {
   readonly from: number | null
   /** when it may execute: set by the write that makes it current */
   readonly ranFrom: Instant | null
+  /** when it stopped executing, or was given up */
+  readonly ranUntil: Instant | null
   readonly endingAt: Instant | null
   readonly goneAt: Instant | null
   /** the last lease granted; the machine's own hard stop is never later than the control plane's reckoning of it */

@@ -38,7 +38,8 @@ const order = (offer: Offer): number => (offer.market === 'owned' ? 0 : 1)
 function reasonAgainst(offer: Offer, { spec, on, connections, tried, left }: PlacementQuestion): string | null {
   const pattern = on ?? spec.on?.pattern ?? null
   if (pattern !== null && !within(pattern, offer, connections)) return `not within ${pattern}`
-  if (pattern === null && spec.settings.market !== 'any' && offer.market !== 'owned' && offer.market !== spec.settings.market)
+  const spelledOut = pattern !== null && pattern === offer.id
+  if (!spelledOut && spec.settings.market !== 'any' && offer.market !== 'owned' && offer.market !== spec.settings.market)
     return `only ${spec.settings.market} is wanted`
   const before = tried.find((one) => one.offer === offer.id)
   if (before) return before.why
