@@ -18,7 +18,11 @@ export function within(pattern: string, offer: Offer, connections: readonly stri
   const id = parts(offer.id)
   const [first] = spelled
   const head = connections.includes(first as string) ? offer.connection : offer.provider
-  return first === head && spelled.length <= Math.max(id.length, 1) && spelled.slice(1).every((part, i) => part === '*' || part === id[i + 1])
+  return (
+    first === head &&
+    spelled.length <= Math.max(id.length, 1) &&
+    spelled.slice(1).every((part, i) => part === '*' || part === id[i + 1])
+  )
 }
 
 /** What can be typed for `--on`: connections, providers, and every prefix of every offer's id. */

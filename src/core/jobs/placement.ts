@@ -39,7 +39,12 @@ function reasonAgainst(offer: Offer, { spec, on, connections, tried, left }: Pla
   const pattern = on ?? spec.on?.pattern ?? null
   if (pattern !== null && !within(pattern, offer, connections)) return `not within ${pattern}`
   const spelledOut = pattern !== null && pattern === offer.id
-  if (!spelledOut && spec.settings.market !== 'any' && offer.market !== 'owned' && offer.market !== spec.settings.market)
+  if (
+    !spelledOut &&
+    spec.settings.market !== 'any' &&
+    offer.market !== 'owned' &&
+    offer.market !== spec.settings.market
+  )
     return `only ${spec.settings.market} is wanted`
   const before = tried.find((one) => one.offer === offer.id)
   if (before) return before.why
@@ -47,8 +52,12 @@ function reasonAgainst(offer: Offer, { spec, on, connections, tried, left }: Pla
   const cpus = left[offer.id]?.cpus ?? offer.cpus
   const memoryBytes = left[offer.id]?.memoryBytes ?? offer.memoryBytes
   if (needs.cpus > cpus) return `${needs.cpus} CPUs needed, ${cpus} ${offer.market === 'owned' ? 'left' : 'there'}`
-  if (needs.memoryBytes > memoryBytes) return `${needs.memoryBytes} bytes of memory needed, ${memoryBytes} ${offer.market === 'owned' ? 'left' : 'there'}`
-  if (needs.gpus && (offer.gpus === null || offer.gpus.model !== needs.gpus.model || offer.gpus.count < needs.gpus.count))
+  if (needs.memoryBytes > memoryBytes)
+    return `${needs.memoryBytes} bytes of memory needed, ${memoryBytes} ${offer.market === 'owned' ? 'left' : 'there'}`
+  if (
+    needs.gpus &&
+    (offer.gpus === null || offer.gpus.model !== needs.gpus.model || offer.gpus.count < needs.gpus.count)
+  )
     return `${needs.gpus.count} ${needs.gpus.model} needed, ${offer.gpus ? `${offer.gpus.count} ${offer.gpus.model}` : 'none'} there`
   if (needs.image !== null) return 'container images are not run there'
   return null

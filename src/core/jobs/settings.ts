@@ -37,7 +37,13 @@ const key = <Field extends keyof JobSettings>(
   parse: (text: string) => JobSettings[Field],
 ): Setting<Field> => ({ field, builtIn, expects, parse })
 
-const duration = <Field extends keyof JobSettings>(field: Field, builtIn: Duration, min: Duration, max: Duration, or?: 'off' | 'detached') =>
+const duration = <Field extends keyof JobSettings>(
+  field: Field,
+  builtIn: Duration,
+  min: Duration,
+  max: Duration,
+  or?: 'off' | 'detached',
+) =>
   key(
     field,
     builtIn as JobSettings[Field],
@@ -46,7 +52,12 @@ const duration = <Field extends keyof JobSettings>(field: Field, builtIn: Durati
   )
 
 const onOff = <Field extends keyof JobSettings>(field: Field, builtIn: boolean) =>
-  key(field, builtIn as JobSettings[Field], 'on or off', (text) => (oneOf(['on', 'off'], text) === 'on') as JobSettings[Field])
+  key(
+    field,
+    builtIn as JobSettings[Field],
+    'on or off',
+    (text) => (oneOf(['on', 'off'], text) === 'on') as JobSettings[Field],
+  )
 
 /** Every key that a job's settings know, with its range. */
 export const settingsTable = {
@@ -99,12 +110,18 @@ export function settingsFrom(texts: Readonly<Record<string, string>>, over: JobS
     try {
       set[setting.field] = setting.parse(text)
     } catch (error) {
-      throw new SettingError(name, `${name} is ${JSON.stringify(text)}, expected ${setting.expects}${error instanceof RangeError ? ` (${error.message})` : ''}`)
+      throw new SettingError(
+        name,
+        `${name} is ${JSON.stringify(text)}, expected ${setting.expects}${error instanceof RangeError ? ` (${error.message})` : ''}`,
+      )
     }
   }
   const settings = set as unknown as JobSettings
   if (settings.leaseLength !== 'detached' && settings.leaseRenew > settings.leaseLength / 3)
-    throw new SettingError('lease.renew', `lease.renew is ${shortDuration(settings.leaseRenew)}, at most a third of lease.length (${shortDuration(settings.leaseLength)})`)
+    throw new SettingError(
+      'lease.renew',
+      `lease.renew is ${shortDuration(settings.leaseRenew)}, at most a third of lease.length (${shortDuration(settings.leaseLength)})`,
+    )
   return settings
 }
 
@@ -119,7 +136,9 @@ export function parseDuration(text: string): Duration {
 
 /** The shortest way to write a length: `72h`, `90s`. */
 export const shortDuration = (ms: Duration): string => {
-  const [unit, length] = (Object.entries(units).toReversed().find(([, l]) => ms >= l && ms % l === 0) ?? ['ms', 1]) as [string, number]
+  const [unit, length] = (Object.entries(units)
+    .toReversed()
+    .find(([, l]) => ms >= l && ms % l === 0) ?? ['ms', 1]) as [string, number]
   return `${ms / length}${unit}`
 }
 
