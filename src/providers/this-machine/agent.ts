@@ -1,0 +1,177 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { closeSync, existsSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { minute, second } from '../../core/time/index.ts'
+import { messageOf, readIfThere, tail, writePrivate } from '../files.ts'
+import { ProviderError, type Bootstrap } from '../port.ts'
+import { isAlive, kill, parseIdentity, type ProcessIdentity } from '../processes.ts'
+import { alreadyHeld, holdModule } from './hold.ts'
+
+/**
+ * The one agent of this host. It belongs to the data directory, not to the control plane that started it: it goes on when
+ * that ends, and the next control plane finds it by what it wrote down about itself.
+ */
+export class HostAgent {
+  readonly log: string
+  readonly #bootstrap: string
+  readonly #holder: string
+  readonly #lock: string
+  readonly #entry: string
+  #starting: Promise<void> | null = null
+  /** how the last agent that this process started came to its end */
+  #ended: string | null = null
+  #watch: NodeJS.Timeout | null = null
+  #closed = false
+
+  constructor(folder: string, entry: string) {
+    this.log = join(folder, 'agent.log')
+    this.#bootstrap = join(folder, 'bootstrap.json')
+    this.#holder = join(folder, 'agent.pid.json')
+    this.#lock = join(folder, 'agent.lock')
+    this.#entry = entry
+  }
+
+  async isRunning(): Promise<boolean> {
+    return isAlive(await this.#running())
+  }
+
+  /** Why it does not run, as far as this process knows, with the end of its log. */
+  async whyNot(): Promise<string> {
+    return this.#words(this.#ended ?? 'it was not started, or ended')
+  }
+
+  /** Returns once the agent runs with this bootstrap in its folder. As often as one likes, from as many processes as one likes. */
+  async ensure(bootstrap: Bootstrap): Promise<void> {
+    const content = JSON.stringify(bootstrap)
+    if ((await readIfThere(this.#bootstrap)) !== content) await writePrivate(this.#bootstrap, content)
+    await this.#start()
+    this.#watchOver()
+  }
+
+  /** Ends the agent, and does not start it again before the next `ensure`. */
+  async stop(): Promise<void> {
+    this.#unwatch()
+    await this.#starting?.catch(() => {})
+    const running = await this.#running()
+    if (running === null || !isAlive(running)) return
+    kill(running, 'SIGTERM')
+    const patience = Date.now() + 5 * second
+    while (isAlive(running)) {
+      if (Date.now() > patience) kill(running)
+      await sleep(20)
+    }
+  }
+
+  /** Stops looking after the agent, which goes on. */
+  close(): void {
+    this.#closed = true
+    this.#unwatch()
+  }
+
+  async #running(): Promise<ProcessIdentity | null> {
+    const text = await readIfThere(this.#holder)
+    return text === null ? null : parseIdentity(JSON.parse(text))
+  }
+
+  /** Calls that overlap wait for the same start. */
+  #start(): Promise<void> {
+    this.#starting ??= this.#startOnce().finally(() => {
+      this.#starting = null
+    })
+    return this.#starting
+  }
+
+  async #startOnce(): Promise<void> {
+    if (await this.isRunning()) return
+    if (!existsSync(this.#entry))
+      throw new ProviderError('unreachable', `there is no agent at ${this.#entry}: the installation is incomplete`)
+    const patience = Date.now() + startPatience
+    let launch = this.#launch()
+    while (!(await this.isRunning())) {
+      if (launch.failed !== null) throw await this.#failure(launch.failed)
+      if (launch.exit !== null) {
+        // another start was first: its agent is about to write down who it is, or has just ended
+        if (launch.exit !== alreadyHeld) throw await this.#failure(`it ended at once with ${launch.exit}`)
+        launch = this.#launch()
+      }
+      if (Date.now() > patience) throw await this.#failure(`it did not start within ${startPatience / second} s`)
+      await sleep(20)
+    }
+  }
+
+  /** Its own session, its output in a file: nothing of this process reaches it, and it needs nothing of this process. */
+  #launch(): Launch {
+    const output = openSync(this.log, 'a', 0o600)
+    const hold = holdModule({ lock: this.#lock, holder: this.#holder, bootstrap: this.#bootstrap })
+    const launch: Launch = { exit: null, failed: null }
+    let child: ChildProcess
+    try {
+      child = spawn(process.execPath, ['--import', hold, this.#entry, this.#bootstrap], {
+        detached: true,
+        stdio: ['ignore', output, output],
+        env: agentEnvironment(process.env),
+      })
+    } finally {
+      closeSync(output)
+    }
+    child.unref()
+    child.on('error', (error) => (launch.failed = messageOf(error)))
+    child.on('exit', (code, signal) => {
+      launch.exit = code ?? signal ?? 'nothing'
+      if (code !== alreadyHeld) this.#ended = `it ended with ${launch.exit}`
+    })
+    return launch
+  }
+
+  async #failure(what: string): Promise<ProviderError> {
+    return new ProviderError(
+      'unreachable',
+      `the agent on this machine could not be started: ${await this.#words(what)}`,
+    )
+  }
+
+  async #words(what: string): Promise<string> {
+    const said = await tail(this.log, 800)
+    return `${what}; its log, ${this.log}, ${said === '' ? 'is empty' : `ends in:\n${said}`}`
+  }
+
+  /** Restarts an agent that died, at growing intervals while it keeps dying. */
+  #watchOver(wait = watchEvery): void {
+    this.#unwatch()
+    if (this.#closed) return
+    this.#watch = setTimeout(() => void this.#look(wait), wait)
+    this.#watch.unref()
+  }
+
+  async #look(wait: number): Promise<void> {
+    let next = watchEvery
+    try {
+      if (!(await this.isRunning())) await this.#start()
+    } catch {
+      // said in the agent's log, and by the next `start`
+      next = Math.min(wait * 2, minute)
+    }
+    // null: told to stop looking meanwhile
+    if (this.#watch !== null) this.#watchOver(next)
+  }
+
+  #unwatch(): void {
+    if (this.#watch !== null) clearTimeout(this.#watch)
+    this.#watch = null
+  }
+}
+
+interface Launch {
+  exit: number | string | null
+  failed: string | null
+}
+
+const startPatience = 20 * second
+const watchEvery = second
+
+/** Jobs on a person's own machine find what that person's programs find; what was set for Portal or its launcher stays out. */
+function agentEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const launcher = /^(PORTAL_|npm_|VITEST|NODE_OPTIONS$|NODE_CHANNEL_|NODE_UNIQUE_ID$)/
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !launcher.test(name)))
+}

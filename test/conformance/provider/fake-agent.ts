@@ -1,0 +1,24 @@
+/**
+ * Stands for the agent where only its being there counts: a real process that writes down that it started, looks at its
+ * metadata, starts a double-forked child, and stays until it is ended. What it should do otherwise stands in its own folder.
+ */
+import { spawn } from 'node:child_process'
+import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+const [, , bootstrapFile] = process.argv
+if (bootstrapFile === undefined) throw new Error('usage: fake-agent BOOTSTRAP')
+const folder = dirname(bootstrapFile)
+const { agentId } = JSON.parse(readFileSync(bootstrapFile, 'utf8')) as { agentId: string }
+
+if (existsSync(join(folder, 'refuse'))) {
+  console.error('this agent refuses to start')
+  process.exit(9)
+}
+// a grandchild in a session of its own, whose parent has ended: what a careless ending leaves behind
+const child = `setsid sleep 600 & echo $! > "${join(folder, 'stray.pid')}"`
+spawn('sh', ['-c', child], { stdio: 'ignore', detached: true, env: { ...process.env, STRAY_OF: folder } }).unref()
+appendFileSync(join(folder, 'started'), `${JSON.stringify({ agentId, pid: process.pid, ppid: process.ppid })}\n`)
+setInterval(() => {
+  if (existsSync(join(folder, 'halt'))) process.exit(0)
+}, 20)
