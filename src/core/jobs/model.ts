@@ -53,7 +53,18 @@ export type Asker = { readonly person: string } | { readonly policy: string }
 
 export type JobState =
   | { readonly is: 'queued'; readonly since: Instant; readonly why: Why }
-  | { readonly is: 'starting' | 'resuming'; readonly since: Instant; readonly token: number }
+  | { readonly is: 'starting'; readonly since: Instant; readonly token: number }
+  /** `token` null: no machine was found yet; `was` is what it falls back to when the resume fails */
+  | {
+      readonly is: 'resuming'
+      readonly since: Instant
+      readonly token: number | null
+      readonly by: Asker
+      readonly on: string | null
+      /** a placement that finds nothing is tried again until then; null: it fails at once */
+      readonly waitUntil: Instant | null
+      readonly was: Extract<JobState, { is: 'suspended' | 'stopped' | 'failed' }>
+    }
   | { readonly is: 'running'; readonly since: Instant; readonly unreachableSince: Instant | null }
   | { readonly is: 'moving' | 'suspending'; readonly since: Instant; readonly move: string }
   | {

@@ -1,0 +1,37 @@
+import { minute, second, type Instant } from '../../time/index.ts'
+import type { AttemptRecord } from '../model.ts'
+import { provenGone, type World } from '../world.ts'
+import { wait, type Step } from './step.ts'
+
+/** How often a machine that is to go is looked at while its provider has not confirmed it. */
+const lookEvery = 2 * second
+const backstop = minute
+
+/** Machines that no job needs any more: ended, and settled once they are proven gone. A machine that cannot be ended stays `ending`. */
+export function leaving(world: World, now: Instant, owned: (connection: string) => boolean): Step {
+  let until: Instant = Infinity
+  for (const attempt of world.attempts) {
+    if (attempt.state !== 'ending') continue
+    if (isGone(attempt, world, now, owned(attempt.offer.connection))) return { do: 'settle', attempt }
+    if (owned(attempt.offer.connection)) {
+      until = Math.min(until, now + backstop)
+      continue
+    }
+    const seen = world.seen(attempt.token)
+    const askedAt = seen.provider?.since ?? null
+    if (attempt.machineId !== null && seen.provider?.says !== 'terminal') {
+      if (askedAt === null) return { do: 'end-machine', attempt }
+      until = Math.min(until, now + lookEvery)
+    }
+  }
+  return wait(until)
+}
+
+function isGone(attempt: AttemptRecord, world: World, now: Instant, owned: boolean): boolean {
+  if (attempt.machineId === null) return attempt.startedAt === null
+  const seen = world.seen(attempt.token)
+  if (!owned) return provenGone(seen, now) !== null
+  // An owned machine is never ended. Its agent says when nothing of the job is left; where it cannot be heard, its lease decides.
+  if (seen.connected && seen.machine !== null) return seen.report === null || seen.report.phase === 'ended'
+  return seen.leaseEnds !== null && now > seen.leaseEnds && seen.machine?.confines !== 'none'
+}
