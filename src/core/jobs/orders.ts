@@ -39,8 +39,15 @@ function toCurrent(job: JobRecord, attempt: AttemptRecord, move: MoveRecord | nu
         return { do: 'promise', move: mine.id }
     }
   }
-  if (job.wish?.to === 'stop') return { do: 'stop', grace: settings.stopGrace, save: job.wish.keep, safePointWait: settings.safePointWait }
-  return { do: 'run', start: startOf(job, attempt, key), slot: attempt.from, aborted: job.abortedMove, lastSlot: job.lastSlot }
+  if (job.wish?.to === 'stop')
+    return { do: 'stop', grace: settings.stopGrace, save: job.wish.keep, safePointWait: settings.safePointWait }
+  return {
+    do: 'run',
+    start: startOf(job, attempt, key),
+    slot: attempt.from,
+    aborted: job.abortedMove,
+    lastSlot: job.lastSlot,
+  }
 }
 
 function toTarget(job: JobRecord, attempt: AttemptRecord, move: MoveRecord | null, key: string): Want | null {

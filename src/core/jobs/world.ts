@@ -11,7 +11,11 @@ export interface Seen {
   /** when its agent was last heard, or since when this control plane looks */
   readonly heardAt: Instant
   /** the provider's word, where it was asked: since when it says so */
-  readonly provider: { readonly says: 'alive' | 'terminal' | 'not_found' | 'unknown'; readonly since: Instant; readonly words: string } | null
+  readonly provider: {
+    readonly says: 'alive' | 'terminal' | 'not_found' | 'unknown'
+    readonly since: Instant
+    readonly words: string
+  } | null
   /** by the control plane's reckoning the machine has ended the job by then; null: no lease runs */
   readonly leaseEnds: Instant | null
   /** the nonce of a lease that its agent asks for */
@@ -39,13 +43,15 @@ export const unreachableAfter: Duration = 15_000
 /** *Gone* by absence takes two looks at least this far apart. */
 export const notFoundFor: Duration = 5 * 60_000
 
-export const attemptOf = (world: World, token: number | null): AttemptRecord | null => world.attempts.find((one) => one.token === token) ?? null
+export const attemptOf = (world: World, token: number | null): AttemptRecord | null =>
+  world.attempts.find((one) => one.token === token) ?? null
 export const currentOf = (world: World): AttemptRecord | null => attemptOf(world, world.job.current)
 
 /** Whether the provider proves that the machine is gone: a final state of that very machine, or its absence for long enough. */
 export function provenGone(seen: Seen, now: Instant): string | null {
   const { provider } = seen
   if (provider?.says === 'terminal') return `its provider says ${provider.words}`
-  if (provider?.says === 'not_found' && now - provider.since >= notFoundFor) return 'its provider does not know it any more'
+  if (provider?.says === 'not_found' && now - provider.since >= notFoundFor)
+    return 'its provider does not know it any more'
   return null
 }

@@ -12,7 +12,17 @@ export type JobAct =
 
 export const changesPlace = (act: JobAct): boolean => act.do !== 'renew'
 
-export const rest = (code: ReasonCode, facts: Facts, lookAgainAt: Instant): Verdict<JobAct> => ({ kind: 'rest', why: why(code, facts), lookAgainAt })
-export const warn = (code: ReasonCode, facts: Facts, lookAgainAt: Instant): Verdict<JobAct> => ({ kind: 'warn', why: why(code, facts), lookAgainAt })
+export const rest = (code: ReasonCode, facts: Facts, lookAgainAt: Instant): Verdict<JobAct> => ({
+  kind: 'rest',
+  why: why(code, facts),
+  lookAgainAt,
+})
+export const warn = (code: ReasonCode, facts: Facts, lookAgainAt: Instant): Verdict<JobAct> => ({
+  kind: 'warn',
+  why: why(code, facts),
+  lookAgainAt,
+})
 export const act = (what: JobAct, because: Why, lookAgainAt?: Instant): Verdict<JobAct> =>
-  lookAgainAt === undefined ? { kind: 'act', act: what, why: because } : { kind: 'act', act: what, why: because, lookAgainAt }
+  lookAgainAt === undefined
+    ? { kind: 'act', act: what, why: because }
+    : { kind: 'act', act: what, why: because, lookAgainAt }

@@ -14,7 +14,10 @@ export const lease: Policy<World, JobAct> = {
     for (const attempt of world.attempts) {
       const nonce = attempt.state === 'bound' ? world.seen(attempt.token).renewAsked : null
       if (nonce !== null)
-        return act({ do: 'renew', attempt: attempt.id, nonce }, why('lease.renewed', { length_ms: length === 'detached' ? Infinity : length }))
+        return act(
+          { do: 'renew', attempt: attempt.id, nonce },
+          why('lease.renewed', { length_ms: length === 'detached' ? Infinity : length }),
+        )
     }
     if (length === 'detached') return rest('lease.detached', {}, Infinity)
     const current = currentOf(world)

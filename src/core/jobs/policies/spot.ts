@@ -23,8 +23,12 @@ export const spot: Policy<World, JobAct> = {
 
     const facts = { offer, left_ms: Math.max(0, notice.endsAt - now) }
     const { lastMove } = world
-    const refusedAt = lastMove?.outcome === 'aborted' && lastMove.source === current.token && lastMove.kind === 'suspension' ? (lastMove.times.aborted ?? 0) : 0
-    if (refusedAt >= notice.seenAt && now < refusedAt + tryAgain) return warn('spot.refused', facts, refusedAt + tryAgain)
+    const refusedAt =
+      lastMove?.outcome === 'aborted' && lastMove.source === current.token && lastMove.kind === 'suspension'
+        ? (lastMove.times.aborted ?? 0)
+        : 0
+    if (refusedAt >= notice.seenAt && now < refusedAt + tryAgain)
+      return warn('spot.refused', facts, refusedAt + tryAgain)
     return act({ do: 'suspend' }, why('spot.notice', facts))
   },
 }

@@ -18,7 +18,9 @@ export const ttl: Policy<World, JobAct> = {
     if (job.state.is === 'suspended') {
       const age = now - job.ttlFrom
       const facts = { age_ms: age, ttl_ms: limit, keep_ms: keep }
-      return age >= limit ? act({ do: 'end' }, why('ttl.clock', facts)) : rest('ttl.clock_within', facts, job.ttlFrom + limit)
+      return age >= limit
+        ? act({ do: 'end' }, why('ttl.clock', facts))
+        : rest('ttl.clock_within', facts, job.ttlFrom + limit)
     }
 
     const ran = ranFor(job, attempts, now)

@@ -7,7 +7,17 @@ import { wait, type Step } from './step.ts'
 export function afterwards({ job }: World, now: Instant): Step {
   const { state } = job
   if (state.is === 'suspended') {
-    if (job.wish?.to === 'stop') return { do: 'end-job', state: { is: 'stopped', since: now, by: job.wish.by, why: job.wish.why, resumableUntil: now + job.spec.settings.ttlKeep } }
+    if (job.wish?.to === 'stop')
+      return {
+        do: 'end-job',
+        state: {
+          is: 'stopped',
+          since: now,
+          by: job.wish.by,
+          why: job.wish.why,
+          resumableUntil: now + job.spec.settings.ttlKeep,
+        },
+      }
     if (now < state.expiresAt) return wait(state.expiresAt)
     const { checkpointKeep } = job.spec.settings
     return {

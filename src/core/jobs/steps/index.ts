@@ -35,6 +35,8 @@ function ofState(world: World, now: Instant): Step {
     case 'suspending':
       return moving(world, now)
     default:
-      return isEnded(world.job.state) || world.job.state.is === 'suspended' ? afterwards(world, now) : { do: 'wait', until: Infinity }
+      return isEnded(world.job.state) || world.job.state.is === 'suspended'
+        ? afterwards(world, now)
+        : { do: 'wait', until: Infinity }
   }
 }

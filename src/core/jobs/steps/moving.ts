@@ -34,7 +34,8 @@ function confirming(world: World, move: MoveRecord, source: AttemptRecord, now: 
   return wait(seen.leaseEnds ?? Infinity)
 }
 
-const leaseOver = (seen: Seen, now: Instant): boolean => !seen.connected && seen.leaseEnds !== null && now > seen.leaseEnds && seen.machine?.confines !== 'none'
+const leaseOver = (seen: Seen, now: Instant): boolean =>
+  !seen.connected && seen.leaseEnds !== null && now > seen.leaseEnds && seen.machine?.confines !== 'none'
 
 function preparing(world: World, move: MoveRecord, source: AttemptRecord, now: Instant): Step {
   const seen = world.seen(source.token)
@@ -50,9 +51,14 @@ function preparing(world: World, move: MoveRecord, source: AttemptRecord, now: I
   if (refused) return refused
 
   const target = attemptOf(world, move.target)
-  if (target && world.seen(target.token).machine?.notice) return abort(move, 'move.notice_at_target', { offer: target.offer.id })
+  if (target && world.seen(target.token).machine?.notice)
+    return abort(move, 'move.notice_at_target', { offer: target.offer.id })
   // a notice at the source makes a suspension of it: the save under way is not lost, its slot is the agent's next hold
-  if (move.kind === 'move' && seen.machine?.notice) return abort(move, 'spot.notice', { offer: source.offer.id, left_ms: Math.max(0, seen.machine.notice.endsAt - now) })
+  if (move.kind === 'move' && seen.machine?.notice)
+    return abort(move, 'spot.notice', {
+      offer: source.offer.id,
+      left_ms: Math.max(0, seen.machine.notice.endsAt - now),
+    })
 
   switch (move.step) {
     case 'probe':
@@ -106,14 +112,22 @@ function holding(move: MoveRecord, { report }: Seen, now: Instant, safePointWait
     return { do: 'advance', move, to: move.kind === 'move' ? 'restore' : 'promise', slot: report.held.slot }
   // a save takes what it takes; only the safe point has a limit, which the agent keeps itself. This is the backstop.
   const until = begun(move, 'hold', now) + 2 * safePointWait + probeTakes
-  return now >= until ? abort(move, 'move.timeout', { step: 'hold', waited_ms: until - begun(move, 'hold', now) }) : wait(until)
+  return now >= until
+    ? abort(move, 'move.timeout', { step: 'hold', waited_ms: until - begun(move, 'hold', now) })
+    : wait(until)
 }
 
 function restoringAt(world: World, move: MoveRecord, target: AttemptRecord | null, now: Instant): Step {
   if (!target) return abort(move, 'move.target_lost', { offer: move.on ?? 'the target', error: 'its row is gone' })
   const seen = world.seen(target.token)
   const failed = restoreFailure(seen, now)
-  if (failed !== null) return abort(move, 'move.restore_failed', { offer: target.offer.id, error: failed }, seen.report?.restoreFailed?.refused ?? [])
+  if (failed !== null)
+    return abort(
+      move,
+      'move.restore_failed',
+      { offer: target.offer.id, error: failed },
+      seen.report?.restoreFailed?.refused ?? [],
+    )
   if (seen.report?.phase === 'prepared') return { do: 'advance', move, to: 'promise' }
   const { restoreTimeout } = world.job.spec.settings
   const until = begun(move, 'restore', now) + restoreTimeout

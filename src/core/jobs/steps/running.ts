@@ -29,7 +29,11 @@ export function running(world: World, now: Instant): Step {
   }
   if (unreachableSince !== null && seen.connected) return { do: 'unreachable', since: null }
 
-  return newlySaved(world, current) ?? wished(world, now) ?? wait(seen.connected ? Infinity : seen.heardAt + unreachableAfter)
+  return (
+    newlySaved(world, current) ??
+    wished(world, now) ??
+    wait(seen.connected ? Infinity : seen.heardAt + unreachableAfter)
+  )
 }
 
 /** A checkpoint that the job made since the last one known becomes its base. */
@@ -45,7 +49,9 @@ function wished({ job, seen }: World, _now: Instant): Step | null {
   const { report } = seen(job.current)
   // a process that is being started cannot be asked yet
   if (!report || !['running', 'held', 'promised', 'saving'].includes(report.phase)) return null
-  const asked = why(wish.to === 'move' ? 'ask.move' : 'ask.suspend', { by: 'person' in wish.by ? wish.by.person : wish.by.policy })
+  const asked = why(wish.to === 'move' ? 'ask.move' : 'ask.suspend', {
+    by: 'person' in wish.by ? wish.by.person : wish.by.policy,
+  })
   return wish.to === 'move'
     ? { do: 'begin-move', kind: 'move', on: wish.on, why: asked }
     : { do: 'begin-move', kind: 'suspension', on: null, why: asked }
@@ -56,14 +62,19 @@ export function exited(world: World, attempt: AttemptRecord, exit: AttemptExit, 
   const seen = world.seen(attempt.token)
   const { report } = seen
   const allIn = report !== null && seen.logBytes >= report.logBytes && seen.outputsIn
-  if (!allIn && (seen.connected || now < seen.heardAt + lastWordsTake)) return wait(seen.connected ? now + lastWordsTake : seen.heardAt + lastWordsTake)
+  if (!allIn && (seen.connected || now < seen.heardAt + lastWordsTake))
+    return wait(seen.connected ? now + lastWordsTake : seen.heardAt + lastWordsTake)
 
   const saved = newlySaved(world, attempt)
   if (saved) return saved
 
   // the machine ended it at its hard stop, or because it was given up: the job itself did not end
   if (exit.how === 'deadline' || exit.how === 'superseded' || exit.how === 'ended' || exit.how === 'killed-held')
-    return { do: 'lost', attempt, proof: exit.how === 'deadline' ? 'its machine ended it at the hard stop' : 'its machine ended it' }
+    return {
+      do: 'lost',
+      attempt,
+      proof: exit.how === 'deadline' ? 'its machine ended it at the hard stop' : 'its machine ended it',
+    }
   return { do: 'job-ended', attempt, state: stateAfter(world, exit, now) }
 }
 
@@ -71,14 +82,21 @@ function stateAfter({ job }: World, exit: AttemptExit, now: Instant): JobState {
   const resumableUntil = job.base === null ? null : now + job.spec.settings.ttlKeep
   const { wish } = job
   // an end of its own, in the moment before the stop reached it, is its end
-  if (wish?.to === 'stop' && exit.how === 'stopped') return { is: 'stopped', since: now, by: wish.by, why: wish.why, resumableUntil }
+  if (wish?.to === 'stop' && exit.how === 'stopped')
+    return { is: 'stopped', since: now, by: wish.by, why: wish.why, resumableUntil }
   if (exit.how === 'could-not-start')
-    return { is: 'failed', since: now, why: why('end.failed_start', { error: exit.error ?? 'it could not be started' }), resumableUntil: null }
+    return {
+      is: 'failed',
+      since: now,
+      why: why('end.failed_start', { error: exit.error ?? 'it could not be started' }),
+      resumableUntil: null,
+    }
   if (exit.code === 0) return { is: 'succeeded', since: now }
   return {
     is: 'failed',
     since: now,
-    why: exit.signal === null ? why('end.exited', { code: exit.code ?? -1 }) : why('end.signal', { signal: exit.signal }),
+    why:
+      exit.signal === null ? why('end.exited', { code: exit.code ?? -1 }) : why('end.signal', { signal: exit.signal }),
     resumableUntil,
   }
 }

@@ -10,7 +10,10 @@ export function starting(world: World, now: Instant): Step {
   const { state } = job
   if (job.wish?.to === 'stop') {
     if (state.is === 'resuming') return fallBack(world, state, 'end.stopped')
-    return { do: 'end-job', state: { is: 'stopped', since: now, by: job.wish.by, why: job.wish.why, resumableUntil: null } }
+    return {
+      do: 'end-job',
+      state: { is: 'stopped', since: now, by: job.wish.by, why: job.wish.why, resumableUntil: null },
+    }
   }
   if (state.is === 'queued') {
     // a place that was not there is looked for again when something changed, or as a backstop after a while
@@ -25,7 +28,8 @@ export function starting(world: World, now: Instant): Step {
   }
   if (state.is !== 'starting' && state.is !== 'resuming') return wait(Infinity)
   const attempt = attemptOf(world, state.token)
-  if (!attempt || attempt.state === 'ending' || attempt.state === 'gone') return { do: 'place', for: state.is === 'starting' ? 'start' : 'resume' }
+  if (!attempt || attempt.state === 'ending' || attempt.state === 'gone')
+    return { do: 'place', for: state.is === 'starting' ? 'start' : 'resume' }
   const up = bringUp(attempt, world, now)
   if (up) return up
   if (state.is === 'starting') return { do: 'bind', attempt, current: true }
@@ -63,7 +67,10 @@ export function bringUp(attempt: AttemptRecord, world: World, now: Instant): Ste
         return {
           do: 'give-up-start',
           attempt,
-          why: gone === null ? why('start.timeout', { offer: attempt.offer.id, waited_ms: startTimeout }) : why('start.failed', { error: gone }),
+          why:
+            gone === null
+              ? why('start.timeout', { offer: attempt.offer.id, waited_ms: startTimeout })
+              : why('start.failed', { error: gone }),
           refused: [],
           tryNext: true,
         }
@@ -111,7 +118,8 @@ export function restoring(attempt: AttemptRecord, world: World, now: Instant): S
 export function restoreFailure(seen: Seen, now: Instant): string | null {
   const { report } = seen
   if (report?.restoreFailed) return report.restoreFailed.why
-  if (report?.exit) return report.exit.error ?? `the job ended before it was restored (${report.exit.signal ?? report.exit.code})`
+  if (report?.exit)
+    return report.exit.error ?? `the job ended before it was restored (${report.exit.signal ?? report.exit.code})`
   if (seen.machine?.notice) return 'the machine is being taken itself'
   return provenGone(seen, now)
 }

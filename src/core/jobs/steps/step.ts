@@ -14,7 +14,13 @@ export type Step =
   /** its machine has checked in: it is this row's now, and if nothing has to be restored first it may run */
   | { readonly do: 'bind'; readonly attempt: AttemptRecord; readonly current: boolean }
   /** the start or restore did not come to anything: let the row go and fall back */
-  | { readonly do: 'give-up-start'; readonly attempt: AttemptRecord; readonly why: Why; readonly refused: readonly RefusedValue[]; readonly tryNext: boolean }
+  | {
+      readonly do: 'give-up-start'
+      readonly attempt: AttemptRecord
+      readonly why: Why
+      readonly refused: readonly RefusedValue[]
+      readonly tryNext: boolean
+    }
   /** restored and verified: it becomes the current one */
   | { readonly do: 'commit-resume'; readonly attempt: AttemptRecord }
   | { readonly do: 'begin-move'; readonly kind: MoveRecord['kind']; readonly on: string | null; readonly why: Why }
@@ -42,7 +48,12 @@ export type Step =
   | { readonly do: 'wait'; readonly until: Instant }
 
 export const wait = (until: Instant): Step => ({ do: 'wait', until })
-export const abort = (move: MoveRecord, code: ReasonCode, facts: Facts = {}, refused: readonly RefusedValue[] = []): Step => ({
+export const abort = (
+  move: MoveRecord,
+  code: ReasonCode,
+  facts: Facts = {},
+  refused: readonly RefusedValue[] = [],
+): Step => ({
   do: 'abort',
   move,
   why: why(code, facts),
