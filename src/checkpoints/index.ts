@@ -1,6 +1,10 @@
 /** How a job's state is kept and carried: where (stores), in what form (chain), and by what conversation with the job (sdk). */
 export type * from './chain/model.ts'
 export { jobKey } from './chain/key.ts'
+export { directoryStore } from './directory/index.ts'
+export type { DirectoryStore } from './directory/index.ts'
+export { memoryStore } from './memory/index.ts'
+export type { MemoryStore, MemoryStoreOptions, StoreCall } from './memory/index.ts'
 export type * from './port.ts'
 export type * from './sdk/model.ts'
 export { DamageError, StoreError } from './errors.ts'
