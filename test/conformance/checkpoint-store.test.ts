@@ -118,16 +118,26 @@ describe.each(Object.entries(stores))('%s', (_, open) => {
     await store.put('job/000001/a/pack', bytes('again'))
   })
 
-  test.each(['../etc/passwd', 'job/../../x', '/etc/passwd', 'job', 'job//x', 'job/.', 'job/a\0b', 'job/.hidden', 'a/b/c/d/e/f/g', `job/${'x'.repeat(129)}`, 'job/a\\b', ''])(
-    'the key %j leaves no folder',
-    async (key) => {
-      const store = await open('keys')
-      await expect(store.put(key, bytes('x'))).rejects.toEqual(fault('bad-key'))
-      await expect(store.create(key)).rejects.toEqual(fault('bad-key'))
-      await expect(store.read(key)).rejects.toEqual(fault('bad-key'))
-      await expect(store.remove(key)).rejects.toEqual(fault('bad-key'))
-    },
-  )
+  test.each([
+    '../etc/passwd',
+    'job/../../x',
+    '/etc/passwd',
+    'job',
+    'job//x',
+    'job/.',
+    'job/a\0b',
+    'job/.hidden',
+    'a/b/c/d/e/f/g',
+    `job/${'x'.repeat(129)}`,
+    'job/a\\b',
+    '',
+  ])('the key %j leaves no folder', async (key) => {
+    const store = await open('keys')
+    await expect(store.put(key, bytes('x'))).rejects.toEqual(fault('bad-key'))
+    await expect(store.create(key)).rejects.toEqual(fault('bad-key'))
+    await expect(store.read(key)).rejects.toEqual(fault('bad-key'))
+    await expect(store.remove(key)).rejects.toEqual(fault('bad-key'))
+  })
 
   test.each(['..', '.', 'a/b', '', '.x', 'x'.repeat(200)])('the job id %j leaves no folder', async (job) => {
     const store = await open('jobs')
@@ -188,9 +198,13 @@ describe('directory alone', () => {
     for (let round = 0; round < 4; round++) {
       await rm(join(root, 'objects/job'), { recursive: true, force: true })
       await rm(join(root, 'slots/job'), { recursive: true, force: true })
-      const child = spawn(process.execPath, ['--input-type=module', '--disable-warning=ExperimentalWarning', '-e', program], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      })
+      const child = spawn(
+        process.execPath,
+        ['--input-type=module', '--disable-warning=ExperimentalWarning', '-e', program],
+        {
+          stdio: ['ignore', 'pipe', 'inherit'],
+        },
+      )
       await new Promise<void>((resolve) => child.stdout.once('data', () => resolve()))
       await new Promise((resolve) => setTimeout(resolve, 40 + round * 37))
       const ended = new Promise((resolve) => child.once('close', resolve))

@@ -36,7 +36,7 @@ export const newFile = (path: string): Promise<FileHandle> =>
   open(path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW, 0o600)
 
 export const writeAll = async (file: FileHandle, bytes: Uint8Array, at: number): Promise<void> => {
-  for (let done = 0; done < bytes.length; )
+  for (let done = 0; done < bytes.length;)
     done += (await file.write(bytes, done, bytes.length - done, at + done)).bytesWritten
 }
 
