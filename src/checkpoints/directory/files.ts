@@ -32,6 +32,15 @@ export const storeError = (error: unknown, doing: string): StoreError => {
   return new StoreError(fault, `${doing}: ${said[fault]} (${code ?? String(error)})`, { cause: error })
 }
 
+/** Does it; what the system throws becomes an error of the store's. */
+export const trying = async <T>(doing: string, act: () => Promise<T>): Promise<T> => {
+  try {
+    return await act()
+  } catch (error) {
+    throw storeError(error, doing)
+  }
+}
+
 export const newFile = (path: string): Promise<FileHandle> =>
   open(path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW, 0o600)
 
@@ -69,3 +78,28 @@ export const removeIfThere = (path: string): Promise<void> =>
   unlink(path).catch((error: unknown) => {
     if (codeOf(error) !== 'ENOENT') throw error
   })
+
+/** Null: it is not there. A link in its place is an error. */
+export const openToRead = async (path: string) => {
+  try {
+    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return null
+    throw error
+  }
+}
+
+/** The whole file, or of a longer one the first `atMost` bytes; null: it is not there. */
+export const readWhole = async (path: string, atMost: number): Promise<Uint8Array | null> => {
+  const file = await openToRead(path)
+  if (!file) return null
+  try {
+    const { size } = await file.stat()
+    if (size <= atMost) return await file.readFile()
+    const start = Buffer.alloc(atMost)
+    await file.read(start, 0, atMost, 0)
+    return start
+  } finally {
+    await file.close()
+  }
+}

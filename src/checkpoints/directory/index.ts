@@ -1,17 +1,24 @@
 import { randomBytes } from 'node:crypto'
-import { constants } from 'node:fs'
-import { link, mkdir, open, readdir, readFile, rename, rmdir, stat, statfs } from 'node:fs/promises'
+import { link, mkdir, readdir, readFile, rename, rmdir, stat, statfs } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { StoreError } from '../errors.ts'
 import { checkJob, checkKey, checkPrefix, checkSlot, slotName } from '../keys.ts'
-import type { CheckpointStore, ObjectWriter } from '../port.ts'
-import { codeOf, folderMaker, newFile, removeIfThere, storeError, syncFolder, writeAll } from './files.ts'
+import type { CheckpointStore } from '../port.ts'
+import {
+  codeOf,
+  folderMaker,
+  newFile,
+  openToRead,
+  readWhole,
+  removeIfThere,
+  syncFolder,
+  trying,
+  writeAll,
+} from './files.ts'
 import { networkName } from './network.ts'
+import { objectWriter } from './writer.ts'
 
 /** A temporary file this old belongs to a writer that is gone: one that writes touches it all the time. */
 const staleAfter_ms = 24 * 3_600_000
-/** So much is handed to the disk at a time, in the background, that the last flush of a large pack is short. */
-const flushEvery_bytes = 16 << 20
 /** A record with all its values and the SDK's meta is far below that; of a longer one only so much is read, and refused by its reader. */
 const maxSlotBytes = 96 << 20
 
@@ -31,14 +38,6 @@ export const directoryStore = async (folder: string): Promise<DirectoryStore> =>
   const slotsFolder = join(root, 'slots')
   const objects = join(root, 'objects')
   const temporary = join(root, 'tmp')
-  const trying = async <T>(doing: string, act: () => Promise<T>): Promise<T> => {
-    try {
-      return await act()
-    } catch (error) {
-      throw storeError(error, doing)
-    }
-  }
-
   const folderAt = folderMaker(root)
 
   const network = await trying(`open the checkpoint directory ${root}`, async () => {
@@ -73,20 +72,6 @@ export const directoryStore = async (folder: string): Promise<DirectoryStore> =>
     }
   }
 
-  const readWhole = async (path: string, atMost: number): Promise<Uint8Array | null> => {
-    const file = await openToRead(path)
-    if (!file) return null
-    try {
-      const { size } = await file.stat()
-      if (size <= atMost) return await file.readFile()
-      const start = Buffer.alloc(atMost)
-      await file.read(start, 0, atMost, 0)
-      return start
-    } finally {
-      await file.close()
-    }
-  }
-
   return {
     root,
     network,
@@ -110,7 +95,7 @@ export const directoryStore = async (folder: string): Promise<DirectoryStore> =>
       trying(`write ${key}`, async () => {
         const path = objectPath(key)
         await folderAt(dirname(path))
-        return await objectWriter(temporaryFile(), path, (act) => trying(`write ${key}`, act))
+        return await objectWriter(temporaryFile(), path, `write ${key}`)
       }),
 
     read: (key, range) =>
@@ -198,78 +183,6 @@ export const directoryStore = async (folder: string): Promise<DirectoryStore> =>
         for (let up = dirname(path); up.length > objects.length; up = dirname(up))
           if (!(await removeFolderIfEmpty(up))) break
       }),
-  }
-}
-
-const objectWriter = async (
-  temporary: string,
-  path: string,
-  trying: <T>(act: () => Promise<T>) => Promise<T>,
-): Promise<ObjectWriter> => {
-  const file = await newFile(temporary)
-  let length = 0
-  let flushed = 0
-  let flushing: Promise<void> | null = null
-  let failed: unknown = null
-  let open = true
-  const giveUp = async () => {
-    if (!open) return
-    open = false
-    await flushing
-    await file.close()
-    await removeIfThere(temporary)
-  }
-  const orGiveUp = <T>(act: () => Promise<T>): Promise<T> =>
-    trying(async () => {
-      try {
-        if (!open) throw new StoreError('io', 'the object was closed or given up already')
-        if (failed) throw failed
-        return await act()
-      } catch (error) {
-        await giveUp().catch(() => {})
-        throw error
-      }
-    })
-  const flushBehind = () => {
-    if (flushing || length - flushed < flushEvery_bytes) return
-    flushed = length
-    flushing = file
-      .datasync()
-      .catch((error: unknown) => {
-        failed = error
-      })
-      .finally(() => {
-        flushing = null
-      })
-  }
-  return {
-    write: (bytes) =>
-      orGiveUp(async () => {
-        const at = length
-        length += bytes.length
-        await writeAll(file, bytes, at)
-        flushBehind()
-      }),
-    close: () =>
-      orGiveUp(async () => {
-        await flushing
-        // a flush that failed is not tried again: the system may have dropped the pages and would then report success
-        if (failed) throw failed
-        await file.sync()
-        await link(temporary, path)
-        await syncFolder(dirname(path))
-        await giveUp()
-      }),
-    abort: () => trying(giveUp),
-  }
-}
-
-const openToRead = async (path: string) => {
-  try {
-    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return null
-    throw error
   }
 }
 

@@ -29,11 +29,6 @@ export const memoryStore = ({ at = () => {} }: MemoryStoreOptions = {}): MemoryS
     await at(name, 'after', key)
     return result
   }
-  const slotKey = (job: string, slot: number) => {
-    checkJob(job)
-    checkSlot(slot)
-    return `${job}/${slot}`
-  }
   const putNew = (key: string, bytes: Uint8Array) => {
     const there = objects.get(key)
     if (there && !equal(there, bytes)) throw new StoreError('exists', `write ${key}: another object has this key`)
@@ -111,6 +106,12 @@ export const memoryStore = ({ at = () => {} }: MemoryStoreOptions = {}): MemoryS
         objects.delete(key)
       }),
   }
+}
+
+const slotKey = (job: string, slot: number) => {
+  checkJob(job)
+  checkSlot(slot)
+  return `${job}/${slot}`
 }
 
 const memoryWriter = (
