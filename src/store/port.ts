@@ -36,8 +36,9 @@ export type TableName = keyof Tables
 /**
  * One change of one row. Each is its own guard:
  * `insert` is refused when the id (or a job's name) is taken; `update` when the row's version is another (compare-and-set:
- * the store writes `row` with `version` = `expect` + 1 itself); `add` when the sum would pass the limit column (null: no limit);
- * `must` when the row is not as said, and writes nothing.
+ * the store writes `row` with `version` = `expect` + 1 itself); `add` when the sum would pass the limit column (null: no limit;
+ * taking money back never passes it); `must` when the row is not as said, and writes nothing. A row begins at version 1, and
+ * every write raises it by one, `add` too.
  */
 export type Change = { readonly [T in TableName]: ChangeOf<T> }[TableName]
 export type ChangeOf<T extends TableName> =
@@ -86,20 +87,22 @@ export interface Store {
   jobByName(name: string): Promise<JobRecord | null>
   /** Jobs whose name begins so: completion, prefixes and the nearest known. */
   jobsByPrefix(prefix: string, limit: number): Promise<readonly JobRecord[]>
-  /** Newest first; `ended: false` leaves out those that ended. */
+  /** Newest first, at most 1,000 where no limit is given; `ended: false` leaves out those that ended, `true` the others. */
   jobs(filter: {
     readonly ended?: boolean
     readonly limit?: number
     readonly before?: Instant
   }): Promise<readonly JobRecord[]>
-  /** What is due, oldest first, by an index. */
+  /** What is due, oldest first, by an index: jobs that ended too. `Number.MAX_SAFE_INTEGER` is never due. */
   jobsDue(now: Instant, limit: number): Promise<readonly JobRecord[]>
   nextDue(): Promise<Instant | null>
   attemptsOf(jobId: string): Promise<readonly AttemptRecord[]>
   /** All that are not `gone`. */
   attemptsAlive(): Promise<readonly AttemptRecord[]>
-  attemptsOfAgent(agentId: string): Promise<readonly AttemptRecord[]>
+  /** `alive` leaves out those that are `gone`: on an owned machine they only grow in number. */
+  attemptsOfAgent(agentId: string, filter?: { readonly alive: boolean }): Promise<readonly AttemptRecord[]>
   movesOf(jobId: string): Promise<readonly MoveRecord[]>
+  /** Newest first; `before` is the id of the last one of the page before. */
   decisionsOf(
     subject: string,
     page: { readonly limit: number; readonly before?: string },

@@ -1,0 +1,25 @@
+export type StoreErrorCode =
+  | 'store_newer'
+  | 'store_damaged'
+  | 'store_foreign'
+  | 'store_network_file_system'
+  | 'store_not_durable'
+  | 'store_unreachable'
+  | 'store_busy'
+  | 'store_full'
+  | 'store_failed'
+  | 'store_closed'
+  | 'store_locked'
+
+/** What went wrong with the store, where, and what to do. Whenever `apply` throws one, nothing was applied. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError'
+  readonly code: StoreErrorCode
+
+  constructor(code: StoreErrorCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.code = code
+  }
+}
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
