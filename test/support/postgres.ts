@@ -97,7 +97,9 @@ export async function startPostgres(): Promise<Postgres> {
 function binaries(): string | null {
   const version = (folder: string) => Number(/postgresql\/(\d+)/.exec(folder)?.[1])
   const installed = globSync('/usr/lib/postgresql/*/bin').sort((a, b) => version(b) - version(a))
-  return [...installed, ...(process.env['PATH'] ?? '').split(delimiter)].find((f) => existsSync(join(f, 'initdb'))) ?? null
+  return (
+    [...installed, ...(process.env['PATH'] ?? '').split(delimiter)].find((f) => existsSync(join(f, 'initdb'))) ?? null
+  )
 }
 
 function canBecomePostgres(): boolean {
