@@ -10,6 +10,7 @@ type Steps<Result> = Generator<Statement, Result, readonly Raw[]>
  * through without a pause, PostgreSQL awaits each; the guards are written once. Refused: what was written is to be rolled back.
  */
 export function* applying(statements: Statements, { changes, events }: Transaction): Steps<Applied> {
+  yield* lockInOrder(statements, changes)
   for (const [index, change] of changes.entries()) {
     const why = yield* one(statements, change)
     if (why !== null) return { is: 'refused', change: index, why }
@@ -27,6 +28,24 @@ export function mustBeStorable({ changes, events }: Transaction): void {
     text('events.subject', subject)
     whole('events.at', at)
   }
+}
+
+/**
+ * Two transactions that take the same rows in opposite order wait for each other until the server kills one, a second
+ * later. So where rows are locked at all, a transaction of several takes them in the one order of their names first.
+ */
+function* lockInOrder({ rowLocks, lock, hold }: Statements, changes: readonly Change[]): Steps<void> {
+  if (!rowLocks) return
+  const rows = new Map<string, Statement>()
+  for (const change of changes) {
+    if (change.do === 'insert') continue
+    const { table, id } = change
+    const key = `${table}/${id}`
+    if (change.do !== 'must') rows.set(key, lock[table]({ id }))
+    else if (!rows.has(key)) rows.set(key, hold[table]({ id }))
+  }
+  if (rows.size < 2) return
+  for (const [, statement] of [...rows].sort(([a], [b]) => (a < b ? -1 : 1))) yield statement
 }
 
 function one(statements: Statements, change: Change): Steps<Refusal | null> {

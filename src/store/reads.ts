@@ -1,4 +1,4 @@
-import { fromRow, type Raw } from './rows.ts'
+import { fromRow, isKeepable, type Cell, type Raw } from './rows.ts'
 import type { Statement, Statements } from './statements.ts'
 import type { EventRecord } from '../core/decisions.ts'
 import type { Store, TableName, Tables } from './port.ts'
@@ -9,13 +9,14 @@ export const jobsAtMost = 1000
 /** Beyond every character, so that a range by prefix ends after all names that begin so. */
 const lastCharacter = '\u{10FFFF}'
 /** What no column can hold is not there; PostgreSQL would answer with an error instead. */
-const findable = (text: string): boolean => !text.includes('\0') && text.isWellFormed()
+const findable = (cell: Cell): boolean => typeof cell !== 'string' || isKeepable(cell)
 
 /** All that is read, over whatever executes statements. */
 export function reads(
   statements: Statements,
-  query: (statement: Statement) => Promise<readonly Raw[]>,
+  execute: (statement: Statement) => Promise<readonly Raw[]>,
 ): Omit<Store, 'apply' | 'close'> {
+  const query = async (statement: Statement) => (statement.parameters.every(findable) ? execute(statement) : [])
   const all = async <T extends TableName>(table: T, statement: Statement): Promise<readonly Tables[T][]> =>
     (await query(statement)).map((raw) => fromRow(table, raw))
   const first = async <T extends TableName>(table: T, statement: Statement): Promise<Tables[T] | null> => {
@@ -24,12 +25,10 @@ export function reads(
   }
 
   return {
-    get: async (table, id) => (findable(id) ? first(table, statements.get[table]({ id })) : null),
-    jobByName: async (name) => (findable(name) ? first('jobs', statements.jobByName({ name })) : null),
-    jobsByPrefix: async (prefix, limit) =>
-      findable(prefix)
-        ? all('jobs', statements.jobsByPrefix({ from: prefix, to: `${prefix}${lastCharacter}`, limit }))
-        : [],
+    get: (table, id) => first(table, statements.get[table]({ id })),
+    jobByName: (name) => first('jobs', statements.jobByName({ name })),
+    jobsByPrefix: (prefix, limit) =>
+      all('jobs', statements.jobsByPrefix({ from: prefix, to: `${prefix}${lastCharacter}`, limit })),
     jobs: ({ ended, limit = jobsAtMost, before = Number.MAX_SAFE_INTEGER }) =>
       all(
         'jobs',

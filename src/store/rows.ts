@@ -72,9 +72,11 @@ export const whole = (name: string, value: number): number => {
   return value
 }
 
-/** PostgreSQL cannot keep a zero character in a text, so no dialect does. */
+/** PostgreSQL cannot keep a zero character in a text, so no dialect does; a document has it escaped. */
+export const isKeepable = (value: string): boolean => !value.includes('\0') && value.isWellFormed()
+
 export const text = (name: string, value: string): string => {
-  if (typeof value !== 'string' || value.includes('\0') || !value.isWellFormed())
+  if (typeof value !== 'string' || !isKeepable(value))
     throw new TypeError(`${name} must be well-formed text without a zero character`)
   return value
 }

@@ -65,6 +65,8 @@ export function statementsFor(dialect: Dialect, { rowLocks }: { readonly rowLock
   const db = new Kysely<Database>({ dialect })
   const any = db as unknown as Kysely<AnyTable>
   return {
+    rowLocks,
+
     // reads
     get: each((table) => prepared<{ id: string }>(({ id }) => any.selectFrom(table).selectAll().where('id', '=', id))),
     jobByName: prepared<{ name: string }>(({ name }) => db.selectFrom('jobs').selectAll().where('name', '=', name)),

@@ -22,6 +22,8 @@ export interface JobSettings {
   readonly bitExact: boolean
 }
 
+const units = { ms: 1, s: second, m: minute, h: hour, d: day } as const
+
 /** One key of the settings table: its field, default, and how a text becomes its value (throws with what was expected). */
 interface Setting<Field extends keyof JobSettings> {
   readonly field: Field
@@ -125,8 +127,6 @@ export function settingsFrom(texts: Readonly<Record<string, string>>, over: JobS
   return settings
 }
 
-const units = { ms: 1, s: second, m: minute, h: hour, d: day } as const
-
 /** `30s 15m 72h 7d`, in ms. @throws RangeError */
 export function parseDuration(text: string): Duration {
   const match = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)$/.exec(text)
@@ -135,7 +135,7 @@ export function parseDuration(text: string): Duration {
 }
 
 /** The shortest way to write a length: `72h`, `90s`. */
-export const shortDuration = (ms: Duration): string => {
+export function shortDuration(ms: Duration): string {
   const [unit, length] = (Object.entries(units)
     .toReversed()
     .find(([, l]) => ms >= l && ms % l === 0) ?? ['ms', 1]) as [string, number]
