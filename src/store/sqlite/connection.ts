@@ -3,6 +3,10 @@ import { messageOf, StoreError } from '../errors.ts'
 import type { Raw } from '../rows.ts'
 import type { Statement } from '../statements.ts'
 
+/** `PRTL`: says in the file's own header that it is Portal's. */
+const applicationId = 0x5052544c
+/** Up to this size a file is looked through page by page when it is opened (25 ms); damage in a larger one shows when it is met. */
+const checkedUpToBytes = 32 * 1024 ** 2
 /** How long another process's transaction is waited for; the event loop stands still meanwhile. */
 const busyTimeoutMs = 5000
 
@@ -20,13 +24,15 @@ export interface Connection {
  * Opens a file with every commit made durable before it is told.
  *
  * @param file an absolute path, or `:memory:`
- * @throws StoreError `store_damaged`, `store_not_durable`, `store_busy`
+ * @throws StoreError `store_damaged`, `store_foreign`, `store_not_durable`, `store_busy`
  */
 export function connect(file: string): Connection {
   return translated(file, () => {
     const db = new DatabaseSync(file, { timeout: busyTimeoutMs, enableForeignKeyConstraints: true })
     try {
       db.exec('pragma trusted_schema = off')
+      mustBeOurs(file, db)
+      mustBeWhole(file, db)
       const { journal_mode: journal } = db.prepare('pragma journal_mode = wal').get() as { journal_mode: string }
       db.exec('pragma synchronous = full')
       const { synchronous } = db.prepare('pragma synchronous').get() as { synchronous: number }
@@ -36,6 +42,7 @@ export function connect(file: string): Connection {
           `${file}: SQLite answers journal_mode=${journal}, synchronous=${synchronous} instead of wal and 2: ` +
             'what is written there would not be safe. Put the data directory on a local disk (PORTAL_HOME).',
         )
+      db.exec(`pragma application_id = ${applicationId}`)
       db.exec('pragma cache_size = -32000; pragma journal_size_limit = 67108864')
       return over(file, db)
     } catch (error) {
@@ -43,6 +50,26 @@ export function connect(file: string): Connection {
       throw error
     }
   })
+}
+
+/** Looked at before anything is set: another program's file stays as it is. */
+function mustBeOurs(file: string, db: DatabaseSync): void {
+  const { id } = db.prepare('select application_id as id from pragma_application_id').get() as { id: number }
+  const { tables } = db.prepare('select count(*) as tables from sqlite_schema').get() as { tables: number }
+  if (id !== applicationId && (id !== 0 || tables > 0))
+    throw new StoreError(
+      'store_foreign',
+      `${file} is a database of another program. Nothing was changed; choose another place for Portal's.`,
+    )
+}
+
+function mustBeWhole(file: string, db: DatabaseSync): void {
+  const { bytes } = db
+    .prepare('select page_count * page_size as bytes from pragma_page_count, pragma_page_size')
+    .get() as { bytes: number }
+  if (bytes > checkedUpToBytes) return
+  const { quick_check: found } = db.prepare('pragma quick_check(1)').get() as { quick_check: string }
+  if (found !== 'ok') throw damaged(file, found)
 }
 
 function over(file: string, db: DatabaseSync): Connection {
@@ -119,14 +146,17 @@ function translated<Result>(file: string, act: () => Result): Result {
         )
       case sqlite.corrupt:
       case sqlite.notADatabase:
-        throw new StoreError(
-          'store_damaged',
-          `${file} is damaged (${message}). Nothing was changed. Restore a copy of it together with its -wal file, ` +
-            `or move it away and see what \`sqlite3 ${file} .recover\` still finds.`,
-          error,
-        )
+        throw damaged(file, message, error)
       default:
         throw new StoreError('store_failed', `${file}: ${message}`, error)
     }
   }
 }
+
+const damaged = (file: string, what: string, cause?: unknown): StoreError =>
+  new StoreError(
+    'store_damaged',
+    `${file} is damaged (${what}). Nothing was changed. Restore a copy of it together with its -wal file, ` +
+      `or move it away and see what \`sqlite3 ${file} .recover\` still finds.`,
+    cause,
+  )

@@ -1,5 +1,5 @@
 import { applying, mustBeStorable } from '../apply.ts'
-import { messageOf, StoreError } from '../errors.ts'
+import { messageOf } from '../errors.ts'
 import { pending, versionTable } from '../migrations.ts'
 import { reads } from '../reads.ts'
 import { statementsFor, type Statements } from '../statements.ts'
@@ -7,9 +7,6 @@ import { connect, isDiskFailure, type Connection } from './connection.ts'
 import { sqliteDialect } from './dialect.ts'
 import { preparePrivateFile } from './file.ts'
 import type { Applied, Store, Transaction } from '../port.ts'
-
-/** `PRTL`: says in the file's own header that it is Portal's. */
-const applicationId = 0x5052544c
 
 /**
  * The embedded store: one file.
@@ -34,23 +31,13 @@ export function openSqlite(where: string, now: () => number): Store {
 }
 
 function migrate(connection: Connection, now: number): void {
-  const value = (sql: string): number =>
-    Object.values(connection.run({ sql, parameters: [] })[0] ?? { none: 0 })[0] as number
-  const id = value('pragma application_id')
-  const tables = value("select count(*) from sqlite_schema where type = 'table'")
-  if (id !== applicationId && (id !== 0 || tables > 0))
-    throw new StoreError(
-      'store_foreign',
-      `${connection.file} is a database of another program. Nothing was changed; choose another place for Portal's.`,
-    )
   connection.exec('begin immediate')
   try {
     // read under the lock: another process may have migrated meanwhile
     connection.exec(versionTable.sqlite)
-    const at = value('select coalesce(max(number), 0) from schema_version')
-    const statements = pending(at, 'sqlite', connection.file, now)
+    const [last] = connection.run({ sql: 'select coalesce(max(number), 0) as at from schema_version', parameters: [] })
+    const statements = pending(last?.['at'] as number, 'sqlite', connection.file, now)
     for (const sql of statements) connection.exec(sql)
-    if (id !== applicationId) connection.exec(`pragma application_id = ${applicationId}`)
     connection.exec(statements.length > 0 ? 'commit' : 'rollback')
   } catch (error) {
     if (connection.inTransaction()) connection.exec('rollback')
