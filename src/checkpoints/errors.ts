@@ -56,3 +56,21 @@ export class DamageError extends Error {
     this.slot = slot
   }
 }
+
+/** A slot was to be written whose forerunner is not there: the number is wrong, or the store has gone back in time. */
+export class ChainGapError extends Error {
+  override readonly name = 'ChainGapError'
+}
+
+/** The bytes that arrived do not have the hash that their sender made: they changed on the way, or while they were hashed. */
+export class HashMismatch extends Error {
+  override readonly name = 'HashMismatch'
+}
+
+/**
+ * Whether the slot was taken is not known: the store did not answer for certain. Nothing was removed. Repeating `commit`
+ * repeats the same bytes; the chain tells which it was.
+ */
+export class CommitUnknownError extends Error {
+  override readonly name = 'CommitUnknownError'
+}

@@ -1,0 +1,81 @@
+import { zstdCompressSync, constants } from 'node:zlib'
+import type { CheckpointStore, ObjectWriter } from '../port.ts'
+import { kinds, type ChunkEntry } from './format.ts'
+
+/** Stored chunks are gathered to pieces of this length, since a write of 64 KiB costs more in calls than in bytes. */
+const gatherBytes = 2 << 20
+const sampleBytes = 16 << 10
+/** A chunk is compressed only where its sample shrinks to this share. */
+const worthwhile = 0.85
+/** After so many chunks in a row that do not shrink, only every eighth is tried. */
+const patience = 16
+const level1 = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
+
+/** The one pack of a save: chunks one after the other, each raw or compressed by itself. */
+export interface PackWriter {
+  readonly key: string
+  /** Appends a chunk. Its bytes are copied or compressed before this returns; it waits only where the disk is behind. */
+  add(chunk: Buffer, pack: number): Promise<ChunkEntry>
+  /** Makes it durable; says its length. 0: nothing was stored, and there is no such object. */
+  close(): Promise<number>
+  abort(): Promise<void>
+}
+
+export const packWriter = (store: CheckpointStore, key: string): PackWriter => {
+  let object: ObjectWriter | null = null
+  let length = 0
+  let filling: Buffer = Buffer.allocUnsafeSlow(gatherBytes)
+  let other: Buffer | null = null
+  let filled = 0
+  let writing: Promise<void> = Promise.resolve()
+  let misses = 0
+
+  const flush = async (): Promise<void> => {
+    if (filled === 0) return
+    await writing
+    object ??= await store.create(key)
+    const full = filling.subarray(0, filled)
+    writing = object.write(full)
+    // it is awaited with the next piece; until then its failure is nobody's
+    writing.catch(() => {})
+    const next: Buffer = other ?? Buffer.allocUnsafeSlow(gatherBytes)
+    other = filling
+    filling = next
+    filled = 0
+  }
+
+  return {
+    key,
+    add: async (chunk, pack) => {
+      const packed = compress(chunk, misses)
+      if (packed) misses = 0
+      else misses++
+      const stored = packed ?? chunk
+      if (filled + stored.length > gatherBytes) await flush()
+      stored.copy(filling, filled)
+      filled += stored.length
+      const offset = length
+      length += stored.length
+      return { kind: packed ? kinds.zstd : kinds.raw, pack, offset, stored: stored.length }
+    },
+    close: async () => {
+      await flush()
+      await writing
+      await object?.close()
+      return length
+    },
+    abort: async () => {
+      await writing.catch(() => {})
+      await object?.abort()
+    },
+  }
+}
+
+/** Null: it does not shrink enough to be worth the time. */
+const compress = (chunk: Buffer, misses: number): Buffer | null => {
+  if (misses > patience && misses % 8 !== 0) return null
+  const sample = chunk.subarray(0, sampleBytes)
+  if (zstdCompressSync(sample, level1).length >= sample.length * worthwhile) return null
+  const packed = zstdCompressSync(chunk, level1)
+  return packed.length < chunk.length * worthwhile ? packed : null
+}
