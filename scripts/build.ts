@@ -1,6 +1,6 @@
 /** Bundles what is started often, so that it starts fast: the command line, the control plane, the agent, the practice cloud. */
 import { build } from 'esbuild'
-import { existsSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, rmSync } from 'node:fs'
 
 const entries = {
   cli: 'src/cli/main.ts',
@@ -27,3 +27,6 @@ await build({
     js: "import { createRequire as portalRequire } from 'node:module'; const require = portalRequire(import.meta.url);",
   },
 })
+
+// the keeper is a shell script, found beside whoever starts it
+copyFileSync('src/agent/keeper/keeper.sh', 'dist/keeper.sh')
