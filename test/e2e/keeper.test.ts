@@ -329,6 +329,8 @@ test('the job starts with default signals, no descriptor of the keeper, and firs
   expect(job.log()).not.toContain('/lock')
 })
 
+const asOther = '/usr/bin/setpriv'
+
 test('runs in a user namespace where root is not to be had', async ({ skip }) => {
   const uid = process.getuid?.()
   if (uid !== 0) skip('already not root: the other tests ran there')
@@ -341,15 +343,7 @@ test('runs in a user namespace where root is not to be had', async ({ skip }) =>
       `import { probeConfinement } from ${JSON.stringify(join(import.meta.dirname, '../../src/agent/keeper/confine.ts'))}
        console.log(JSON.stringify(await probeConfinement()))`,
     )
-    const tried = spawnSync('setpriv', [
-      '--reuid',
-      '65534',
-      '--regid',
-      '65534',
-      '--clear-groups',
-      process.execPath,
-      file,
-    ])
+    const tried = spawnSync(asOther, ['--reuid', '65534', '--regid', '65534', '--clear-groups', process.execPath, file])
     if (tried.status !== 0) skip(`the repository cannot be read by others here: ${tried.stderr}`)
     const found = JSON.parse(`${tried.stdout}`) as Confinement
     // either confined by a user namespace of its own, or said plainly that it is not
