@@ -1,7 +1,7 @@
 /** The one route table: what each address takes, gives and can answer instead. Server, OpenAPI and client all read it. */
 import type { z } from 'zod'
 import type { ErrorCode } from './errors.ts'
-import { paths, type RouteName } from './paths.ts'
+import { paths, type Address, type RouteName } from './paths.ts'
 import * as practice from './practice.ts'
 import * as s from './schemas.ts'
 
@@ -243,7 +243,7 @@ export const routes: Table = Object.fromEntries(
 ) as unknown as Table
 
 /** A route without the particulars of its types, for those who go over all of them. */
-export type AnyRoute = { readonly name: RouteName } & (typeof paths)[RouteName] & Described
+export type AnyRoute = { readonly name: RouteName } & Address & Described
 
 /** What every route that asks for a token can answer besides its own errors. */
 export const commonErrors = ['invalid_request', 'unauthorized', 'wrong_host', 'wrong_origin', 'internal'] as const

@@ -1,0 +1,104 @@
+/** The archives that travel: working directories on their way to machines, outputs on their way home. */
+import { createReadStream } from 'node:fs'
+import { open, rm, stat } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { list, Pack, type ReadEntry } from 'tar'
+import { limits } from '../../contract/schemas.ts'
+import { receiveFile, removePartial, type Received } from './receive.ts'
+
+/** Working directories by the sha256 of their archive. */
+export interface Workdirs {
+  has(sha256: string): Promise<boolean>
+  receive(incoming: IncomingMessage, sha256: string): Promise<Received>
+  /** null: never sent */
+  read(sha256: string): Promise<Opened | null>
+  /** For the collector: no job needs it any more. */
+  remove(sha256: string): Promise<void>
+}
+
+/** Declared outputs, an archive an attempt: the newest that its agent sent. */
+export interface Outputs {
+  /** @param still asked once they are whole, before they replace the ones before: throws when the attempt is over */
+  receive(incoming: IncomingMessage, attempt: string, still: () => Promise<void>): Promise<Received>
+  /** @param path a declared output or something inside it; null: all. Answers null when there is no such thing. */
+  read(attempt: string, path: string | null): Promise<Opened | null>
+  remove(attempt: string): Promise<void>
+}
+
+export interface Opened {
+  readonly stream: Readable
+  /** null: not known beforehand */
+  readonly bytes: number | null
+}
+
+/** @param folder created when it is needed, private */
+export async function openWorkdirs(folder: string): Promise<Workdirs> {
+  await removePartial(folder)
+  const file = (sha256: string) => join(folder, `${sha256}.tar`)
+  return {
+    has: async (sha256) => (await stat(file(sha256)).catch(() => null)) !== null,
+    receive: (incoming, sha256) =>
+      receiveFile(incoming, { folder, name: `${sha256}.tar`, limitBytes: limits.workdir, sha256 }),
+    read: (sha256) => openFile(file(sha256)),
+    remove: (sha256) => rm(file(sha256), { force: true }),
+  }
+}
+
+/** @param folder created when it is needed, private */
+export async function openOutputs(folder: string): Promise<Outputs> {
+  await removePartial(folder)
+  const file = (attempt: string) => join(folder, `${attempt}.tar`)
+  return {
+    receive: (incoming, attempt, still) =>
+      receiveFile(incoming, { folder, name: `${attempt}.tar`, limitBytes: limits.outputs, sha256: null, still }),
+    read: (attempt, path) => (path === null ? openFile(file(attempt)) : openPart(file(attempt), path)),
+    remove: (attempt) => rm(file(attempt), { force: true }),
+  }
+}
+
+async function openFile(file: string): Promise<Opened | null> {
+  const handle = await open(file, 'r').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    throw error
+  })
+  if (handle === null) return null
+  const { size } = await handle.stat()
+  return { stream: createReadStream('', { fd: handle }), bytes: size }
+}
+
+/** A tar of what lies at or under a path of a tar; null where nothing does. One entry is in memory at a time. */
+async function openPart(file: string, path: string): Promise<Opened | null> {
+  if ((await stat(file).catch(() => null)) === null) return null
+  const wanted = normal(path)
+  const pack = new Pack({ portable: true })
+  const stream = pack as unknown as Readable
+  return new Promise((resolve, reject) => {
+    let found = false
+    const read = async () => {
+      await list({
+        file,
+        noResume: true,
+        filter: (entry) => isWithin(normal(entry), wanted),
+        onReadEntry: (entry: ReadEntry) => {
+          pack.add(entry)
+          if (!found) resolve({ stream, bytes: null })
+          found = true
+        },
+      })
+      pack.end()
+      if (!found) resolve(null)
+    }
+    read().catch((error: unknown) => {
+      pack.emit('error', error)
+      reject(error as Error)
+    })
+  })
+}
+
+const normal = (path: string): string => path.replace(/^(\.?\/)+/, '').replace(/\/+$/, '')
+
+const isWithin = (entry: string, wanted: string): boolean =>
+  !entry.split('/').includes('..') &&
+  (wanted === '' || wanted === '.' || entry === wanted || entry.startsWith(`${wanted}/`))
