@@ -78,7 +78,7 @@ describe('who may call', () => {
   test('a name made to point here is refused', async () => {
     const { port } = new URL(served.server.url)
     expect(await withHost(`evil.example:${port}`)).toBe(403)
-    expect(await withHost('user@127.0.0.1')).toBe(403)
+    expect(await withHost('user@127.0.0.1')).toBe(400)
     expect(await withHost(`127.0.0.1.evil.example:${port}`)).toBe(403)
     expect(await withHost(`127.0.0.1:${port}`)).toBe(200)
     expect(await withHost(`LOCALHOST:${port}`)).toBe(200)
