@@ -26,11 +26,16 @@ const adapters: Readonly<Record<string, Open>> = {
     const price = priceOf(settings)
     return openThisMachine({ home, connection, agentEntry: programs.agent, ...(price && { price }) })
   },
+  practice: async ({ home, programs }, { connection, settings }) => {
+    const { openPractice } = await import('./practice/index.ts')
+    return openPractice({ home, connection, settings, agentEntry: programs.agent, practiceEntry: programs.practice })
+  },
 }
 
 /** The connections of a fresh installation: the machine itself, and a cloud to practise on. */
 export const firstConnections: readonly ConnectionEntry[] = [
   { connection: 'this-machine', provider: 'this-machine', settings: {} },
+  { connection: 'practice', provider: 'practice', settings: {} },
 ]
 
 /** Opens the provider of every connection, by the connection's name. Throws when one names a provider that does not exist. */

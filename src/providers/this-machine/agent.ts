@@ -18,6 +18,7 @@ export class HostAgent {
   readonly #holder: string
   readonly #lock: string
   readonly #entry: string
+  readonly #folder: string
   #starting: Promise<void> | null = null
   /** how the last agent that this process started came to its end */
   #ended: string | null = null
@@ -30,6 +31,7 @@ export class HostAgent {
     this.#holder = join(folder, 'agent.pid.json')
     this.#lock = join(folder, 'agent.lock')
     this.#entry = entry
+    this.#folder = folder
   }
 
   async isRunning(): Promise<boolean> {
@@ -108,6 +110,7 @@ export class HostAgent {
     let child: ChildProcess
     try {
       child = spawn(process.execPath, ['--import', hold, this.#entry, this.#bootstrap], {
+        cwd: this.#folder,
         detached: true,
         stdio: ['ignore', output, output],
         env: agentEnvironment(process.env),

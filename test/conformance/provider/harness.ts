@@ -60,3 +60,5 @@ export async function endStrays(home: string): Promise<void> {
     }
   }
 }
+
+export const practiceEntry = fileURLToPath(new URL('../../../src/providers/practice/cloud/main.ts', import.meta.url))
