@@ -1,3 +1,5 @@
+import type { Instant } from '../core/time/index.ts'
+
 export type StoreErrorCode =
   | 'store_newer'
   | 'store_damaged'
@@ -13,12 +15,28 @@ export type StoreErrorCode =
 
 /** What went wrong with the store, where, and what to do. Whenever `apply` throws one, nothing was applied. */
 export class StoreError extends Error {
-  override readonly name = 'StoreError'
+  override readonly name: string = 'StoreError'
   readonly code: StoreErrorCode
 
   constructor(code: StoreErrorCode, message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
     this.code = code
+  }
+}
+
+/** Who holds a lock; null in `holder`: it has only just been taken. */
+export interface Holder {
+  readonly pid: number
+  readonly since: Instant
+}
+
+/** Another process is at work on a data directory (`store_locked`). */
+export class LockedError extends StoreError {
+  readonly holder: Holder | null
+
+  constructor(message: string, holder: Holder | null) {
+    super('store_locked', message)
+    this.holder = holder
   }
 }
 

@@ -77,7 +77,7 @@ export function preparePrivateFile(where: string): string {
         `${file} lies on a network file system (${type}), on which SQLite cannot keep what is written safe. ` +
           'Put the data directory on a local disk (PORTAL_HOME), or use PostgreSQL: postgresql://…',
       )
-    closeSync(openSync(file, 'a', 0o600))
+    create(file)
     chmodSync(file, 0o600)
     return file
   } catch (error) {
@@ -87,6 +87,18 @@ export function preparePrivateFile(where: string): string {
       `${file} cannot be opened for writing: ${messageOf(error)}. Check the folder's owner and mode, or choose another.`,
       error,
     )
+  }
+}
+
+/**
+ * A file that is there is not opened: a descriptor closed again would take with it every lock that SQLite holds on that file
+ * in this process, and another process could then delete the log from under it.
+ */
+function create(file: string): void {
+  try {
+    closeSync(openSync(file, 'wx', 0o600))
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
   }
 }
 
