@@ -42,6 +42,8 @@ export interface Served {
   readonly folder: string
   /** lines of the request log */
   readonly logged: Record<string, unknown>[]
+  /** Cuts every stream, as a proxy or a restart would. */
+  cut(): void
   close(): Promise<void>
 }
 
@@ -50,8 +52,21 @@ export async function serveMemory(options: Partial<ServerOptions> = {}): Promise
   const { memory, api, agents } = createMemory()
   const logged: Record<string, unknown>[] = []
   const log = pino({ base: null }, { write: (line) => void logged.push(JSON.parse(line) as Record<string, unknown>) })
+  const open = new Set<AbortController>()
+  const cuttable = async function* <T>(source: AsyncIterable<T>): AsyncGenerator<T> {
+    const controller = new AbortController()
+    open.add(controller)
+    try {
+      for await (const value of source) {
+        controller.signal.throwIfAborted()
+        yield value
+      }
+    } finally {
+      open.delete(controller)
+    }
+  }
   const server = await createServer({
-    api,
+    api: { ...api, followLog: (...args) => cuttable(api.followLog(...args)) },
     agents,
     checkAgentMessage: (message) => message as ToControl,
     token,
@@ -68,6 +83,9 @@ export async function serveMemory(options: Partial<ServerOptions> = {}): Promise
     memory,
     folder,
     logged,
+    cut: () => {
+      for (const controller of open) controller.abort()
+    },
     close: async () => {
       await server.close(200)
       await rm(folder, { recursive: true, force: true })
