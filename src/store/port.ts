@@ -14,9 +14,10 @@ export interface ConnectionRecord {
   readonly capMicros: number | null
 }
 
-/** One row for the whole installation: its id (part of every tag), the schema, when a control plane last looked. */
+/** One row for the whole installation: its name (part of every tag), and when a control plane last looked. */
 export interface InstallationRecord {
   readonly id: string
+  readonly name: string
   readonly version: number
   readonly createdAt: Instant
   readonly lastSeenAt: Instant

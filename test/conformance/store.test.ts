@@ -225,7 +225,7 @@ describe.each(Object.entries(places))('the store on %s', (_name, place) => {
       const moves = ['z', 'a', 'm'].map((id): Change => ({ do: 'insert', table: 'moves', row: suspension(id, 'job') }))
       for (const move of moves) await store.apply(only(move))
       expect((await store.movesOf('job')).map(({ id }) => id)).toEqual(['z', 'a', 'm'])
-      const row = { id: 'here', createdAt: 1, lastSeenAt: 2 }
+      const row = { id: 'here', name: 'i1', createdAt: 1, lastSeenAt: 2 }
       await store.apply(only({ do: 'insert', table: 'installation', row }))
       expect(await store.get('installation', 'here')).toEqual({ ...row, version: 1 })
     })

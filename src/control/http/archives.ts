@@ -1,5 +1,5 @@
 /** The archives that travel: working directories on their way to machines, outputs on their way home. */
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { open, rm, stat } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
@@ -25,6 +25,8 @@ export interface Outputs {
   /** @param path a declared output or something inside it; null: all. Answers null when there is no such thing. */
   read(attempt: string, path: string | null): Promise<Opened | null>
   remove(attempt: string): Promise<void>
+  /** Whether an attempt has sent any. */
+  kept(attempt: string): boolean
 }
 
 export interface Opened {
@@ -55,6 +57,7 @@ export async function openOutputs(folder: string): Promise<Outputs> {
       receiveFile(incoming, { folder, name: `${attempt}.tar`, limitBytes: limits.outputs, sha256: null, still }),
     read: (attempt, path) => (path === null ? openFile(file(attempt)) : openPart(file(attempt), path)),
     remove: (attempt) => rm(file(attempt), { force: true }),
+    kept: (attempt) => existsSync(file(attempt)),
   }
 }
 

@@ -159,12 +159,12 @@ export interface AttemptRecord {
   readonly version: number
   readonly state: 'intended' | 'started' | 'ready' | 'bound' | 'ending' | 'gone'
   readonly offer: Offer
+  /** what it was taken for */
+  readonly needs: Needs
   /** what the provider calls the machine, once it answered */
   readonly machineId: string | null
   /** which agent serves it: the attempt's own on a rented machine, the host's on an owned one */
   readonly agentId: string
-  /** sha256 of the token its agent shows, hex */
-  readonly agentTokenHash: string
   readonly intendedAt: Instant
   readonly startedAt: Instant | null
   readonly boundAt: Instant | null

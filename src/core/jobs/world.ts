@@ -10,10 +10,11 @@ export interface Seen {
   readonly connected: boolean
   /** when its agent was last heard, or since when this control plane looks */
   readonly heardAt: Instant
-  /** the provider's word, where it was asked: since when it says so */
+  /** the provider's word, where it was asked: since when it says so, and when it was asked last */
   readonly provider: {
     readonly says: 'alive' | 'terminal' | 'not_found' | 'unknown'
     readonly since: Instant
+    readonly askedAt: Instant
     readonly words: string
   } | null
   /** by the control plane's reckoning the machine has ended the job by then; null: no lease runs */

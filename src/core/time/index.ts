@@ -7,3 +7,6 @@ export const second: Duration = 1000
 export const minute: Duration = 60 * second
 export const hour: Duration = 60 * minute
 export const day: Duration = 24 * hour
+
+/** An instant that does not come, for rows: JSON and SQL know no infinity. */
+export const never: Instant = 8_640_000_000_000_000

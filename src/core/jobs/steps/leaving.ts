@@ -17,12 +17,10 @@ export function leaving(world: World, now: Instant, owned: (connection: string) 
       until = Math.min(until, now + backstop)
       continue
     }
-    const seen = world.seen(attempt.token)
-    const askedAt = seen.provider?.since ?? null
-    if (attempt.machineId !== null && seen.provider?.says !== 'terminal') {
-      if (askedAt === null) return { do: 'end-machine', attempt }
-      until = Math.min(until, now + lookEvery)
-    }
+    const { provider } = world.seen(attempt.token)
+    if (attempt.machineId !== null && (provider === null || now >= provider.askedAt + lookEvery))
+      return { do: 'end-machine', attempt }
+    until = Math.min(until, (provider?.askedAt ?? now) + lookEvery)
   }
   return wait(until)
 }

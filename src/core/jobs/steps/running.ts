@@ -8,6 +8,9 @@ import { wait, type Step } from './step.ts'
 /** How long a job that ended is waited for with the rest of its log and its declared outputs, if its agent goes silent meanwhile. */
 const lastWordsTake: Duration = 60 * second
 
+/** How often the provider of a machine that cannot be heard is asked what became of it. */
+const observeEvery: Duration = 5 * second
+
 /** A job that runs: did it end, can it be heard, what do people want of it. */
 export function running(world: World, now: Instant): Step {
   const { job } = world
@@ -25,7 +28,9 @@ export function running(world: World, now: Instant): Step {
     // Unreachable is not dead (J-LEASE-3): only when its lease has run out, and only where the machine could promise that.
     if (seen.leaseEnds !== null && now > seen.leaseEnds && seen.machine?.confines !== 'none')
       return { do: 'lost', attempt: current, proof: 'its lease has run out' }
-    return wait(Math.min(now + 5 * second, seen.leaseEnds ?? Infinity))
+    const askedAt = seen.provider?.askedAt ?? -Infinity
+    if (now >= askedAt + observeEvery) return { do: 'observe', attempt: current }
+    return wait(Math.min(askedAt + observeEvery, seen.leaseEnds ?? Infinity))
   }
   if (unreachableSince !== null && seen.connected) return { do: 'unreachable', since: null }
 

@@ -37,13 +37,13 @@ export type Step =
   /** the machine is gone with the job on it: suspended on its base, or failed */
   | { readonly do: 'lost'; readonly attempt: AttemptRecord; readonly proof: string }
   | { readonly do: 'unreachable'; readonly since: Instant | null }
+  /** ask the provider what became of its machine */
+  | { readonly do: 'observe'; readonly attempt: AttemptRecord }
   /** nothing of the job runs: end it as it is */
   | { readonly do: 'end-job'; readonly state: JobState }
   /** rented: end it at the provider; owned: its agent is told by its order */
   | { readonly do: 'end-machine'; readonly attempt: AttemptRecord }
   | { readonly do: 'settle'; readonly attempt: AttemptRecord }
-  /** what a person asked for is done, or cannot be */
-  | { readonly do: 'drop-wish'; readonly why: Why }
   | { readonly do: 'expire' }
   | { readonly do: 'wait'; readonly until: Instant }
 

@@ -1,0 +1,184 @@
+import type { AttemptOrder, AttemptReport, MachineReport, ToAgent, ToControl, Want } from '../contract/agent.ts'
+import type { AttemptRecord } from '../core/jobs/model.ts'
+import type { Instant } from '../core/time/index.ts'
+import { jobIdOf } from './logs.ts'
+
+export interface Link {
+  send(message: ToAgent): void
+  close(reason: string): void
+}
+
+interface Agent {
+  link: Link | null
+  machine: MachineReport | null
+  /** whether it has told all it knows since it connected: only then is the absence of an attempt an answer */
+  reported: boolean
+  heardAt: Instant
+  readonly reports: Map<string, AttemptReport>
+}
+
+export interface AgentListener {
+  /** something about this job may have changed */
+  changed(jobId: string): void
+  /** an agent came: its attempts are to be looked at, and its orders sent */
+  arrived(agentId: string): void
+  renew(attemptId: string, nonce: string): void
+  log(attemptId: string, offset: number, bytes: Uint8Array): number
+}
+
+/** Every agent as far as this control plane has heard it: in memory only, since each tells all it knows when it connects. */
+export class Agents {
+  readonly #agents = new Map<string, Agent>()
+  readonly #sent = new Map<string, string>()
+  /** which agent an attempt was given to: what any other says of it is not heard */
+  readonly #served = new Map<string, string>()
+  readonly #since: Instant
+  readonly #now: () => Instant
+  #listener: AgentListener | null = null
+
+  constructor(now: () => Instant) {
+    this.#now = now
+    this.#since = now()
+  }
+
+  listen(listener: AgentListener): void {
+    this.#listener = listener
+  }
+
+  connected(agentId: string, link: Link): { received(message: ToControl): void; closed(): void } {
+    const agent = this.#agent(agentId)
+    agent.link?.close('another connection of this agent took over')
+    agent.link = link
+    agent.reported = false
+    agent.heardAt = this.#now()
+    for (const key of this.#sent.keys()) if (key.startsWith(`${agentId} `)) this.#sent.delete(key)
+    return {
+      received: (message) => {
+        if (agent.link !== link) return
+        agent.heardAt = this.#now()
+        this.#received(agentId, agent, message)
+      },
+      closed: () => {
+        if (agent.link !== link) return
+        agent.link = null
+        agent.heardAt = this.#now()
+        for (const attempt of agent.reports.keys()) this.#listener?.changed(jobIdOf(attempt))
+      },
+    }
+  }
+
+  /** From now on this attempt's agent is heard. */
+  serve(attempt: AttemptRecord): void {
+    this.#served.set(attempt.id, attempt.agentId)
+  }
+
+  /** What is heard of an attempt. `machine` is null until its agent has told all since it connected. */
+  heard(attempt: AttemptRecord): {
+    readonly report: AttemptReport | null
+    readonly machine: MachineReport | null
+    readonly connected: boolean
+    readonly heardAt: Instant
+  } {
+    const agent = this.#agents.get(attempt.agentId)
+    if (!agent) return { report: null, machine: null, connected: false, heardAt: this.#since }
+    const connected = agent.link !== null && agent.reported
+    return {
+      report: agent.reports.get(attempt.id) ?? null,
+      machine: connected || !agent.link ? agent.machine : null,
+      connected,
+      heardAt: agent.heardAt,
+    }
+  }
+
+  /** Sends an order if it says something else than the last one on this connection. */
+  order(attempt: AttemptRecord, jobVersion: number, want: Want | null): void {
+    const agent = this.#agents.get(attempt.agentId)
+    if (!agent?.link || want === null) return
+    const key = `${attempt.agentId} ${attempt.id}`
+    const said = JSON.stringify(want)
+    if (this.#sent.get(key) === said) return
+    this.#sent.set(key, said)
+    const order: AttemptOrder = { attempt: attempt.id, token: attempt.token, jobVersion, want }
+    agent.link.send({ t: 'orders', attempts: [order] })
+  }
+
+  send(agentId: string, message: ToAgent): void {
+    this.#agents.get(agentId)?.link?.send(message)
+  }
+
+  /** Attempts that an agent still tells of. */
+  toldOf(agentId: string): readonly string[] {
+    return [...(this.#agents.get(agentId)?.reports.keys() ?? [])]
+  }
+
+  forget(attempt: AttemptRecord): void {
+    const agent = this.#agents.get(attempt.agentId)
+    agent?.reports.delete(attempt.id)
+    this.#served.delete(attempt.id)
+    this.#sent.delete(`${attempt.agentId} ${attempt.id}`)
+    if (agent && agent.link === null && attempt.agentId === attempt.id) this.#agents.delete(attempt.agentId)
+  }
+
+  closeAll(reason: string): void {
+    for (const { link } of this.#agents.values()) link?.close(reason)
+  }
+
+  #received(agentId: string, agent: Agent, message: ToControl): void {
+    switch (message.t) {
+      case 'hello':
+        return
+      case 'report':
+        return this.#reported(agentId, agent, message.machine, message.attempts)
+      case 'log': {
+        if (!this.#owns(agentId, message.attempt)) return
+        const upTo = this.#listener?.log(message.attempt, message.offset, Buffer.from(message.data, 'base64')) ?? 0
+        agent.link?.send({ t: 'log-ack', attempt: message.attempt, upTo })
+        const report = agent.reports.get(message.attempt)
+        if (report?.exit) this.#listener?.changed(jobIdOf(message.attempt))
+        return
+      }
+      case 'renew':
+        if (this.#owns(agentId, message.attempt)) this.#listener?.renew(message.attempt, message.nonce)
+    }
+  }
+
+  #reported(agentId: string, agent: Agent, machine: MachineReport, attempts: readonly AttemptReport[]): void {
+    const first = !agent.reported
+    const noticeChanged = JSON.stringify(agent.machine?.notice) !== JSON.stringify(machine.notice)
+    agent.machine = machine
+    agent.reported = true
+    const touched = new Set<string>()
+    const told = new Set<string>()
+    for (const report of attempts) {
+      if (!this.#owns(agentId, report.attempt)) continue
+      told.add(report.attempt)
+      const before = agent.reports.get(report.attempt)
+      agent.reports.set(report.attempt, report)
+      if (first || noticeChanged || !before || matters(before) !== matters(report)) touched.add(report.attempt)
+    }
+    for (const known of agent.reports.keys())
+      if (!told.has(known)) {
+        agent.reports.delete(known)
+        touched.add(known)
+      }
+    if (first) this.#listener?.arrived(agentId)
+    for (const attempt of touched) this.#listener?.changed(jobIdOf(attempt))
+  }
+
+  #owns(agentId: string, attemptId: string): boolean {
+    return this.#served.get(attemptId) === agentId
+  }
+
+  #agent(agentId: string): Agent {
+    let agent = this.#agents.get(agentId)
+    if (!agent) {
+      agent = { link: null, machine: null, reported: false, heardAt: this.#now(), reports: new Map() }
+      this.#agents.set(agentId, agent)
+    }
+    return agent
+  }
+}
+
+/** What of a report can change a step or a verdict; samples and counters alone are looked at when due. */
+const matters = ({ sample: _s, progress: _p, outputAt: _o, logBytes, exit, ...rest }: AttemptReport): string =>
+  JSON.stringify({ ...rest, exit, logBytes: exit ? logBytes : 0 })

@@ -1,0 +1,328 @@
+import type { AttemptRecord, JobRecord, RefusedValue } from '../../core/jobs/model.ts'
+import { leaseReckoned, spentOn, worstCase } from '../../core/jobs/spending.ts'
+import type { World } from '../../core/jobs/world.ts'
+import { why, type Why } from '../../core/reasons.ts'
+import { second, type Instant } from '../../core/time/index.ts'
+import type { Provider } from '../../providers/port.ts'
+import type { Change } from '../../store/port.ts'
+import { commit, event, updateJob, type Context, type Done, type NewEvent } from './context.ts'
+import { fallBack, isRefusal } from './place.ts'
+import type { Sights } from './world.ts'
+
+const retryAfter = second
+
+export const updateAttempt = (attempt: AttemptRecord, row: Partial<Omit<AttemptRecord, 'id' | 'version'>>): Change => ({
+  do: 'update',
+  table: 'attempts',
+  id: attempt.id,
+  expect: attempt.version,
+  row,
+})
+
+/** Lets a machine go: from here on its provider may be told to end it. Only together with the write that takes the job from it. */
+export const toEnding = (attempt: AttemptRecord, now: Instant, more: Partial<AttemptRecord> = {}): Change =>
+  updateAttempt(attempt, {
+    state: 'ending',
+    endingAt: now,
+    ranUntil: attempt.ranFrom === null ? null : (attempt.ranUntil ?? now),
+    ...more,
+  })
+
+const providerOf = (context: Context, attempt: AttemptRecord): Provider => {
+  const provider = context.providers.get(attempt.offer.connection)
+  if (!provider)
+    throw new Error(`there is no connection ${attempt.offer.connection} any more, which attempt ${attempt.id} needs`)
+  return provider
+}
+
+/** Asks the provider for the machine of a row. The row's id makes the same call twice one machine. */
+export async function start(context: Context, world: World, attempt: AttemptRecord): Promise<Done> {
+  const { job } = world
+  const { settings } = job.spec
+  const provider = providerOf(context, attempt)
+  let machineId: string
+  try {
+    ;({ machineId } = await provider.start({
+      rowId: attempt.id,
+      installation: context.installation,
+      offer: attempt.offer,
+      needs: attempt.needs,
+      bootstrap: {
+        agentId: attempt.agentId,
+        url: context.url(),
+        token: context.tokenOf(attempt.agentId),
+        checkin: settings.checkin,
+        checkpoints: context.checkpoints,
+      },
+      hardStopAfter: leaseReckoned(settings.checkin, settings),
+    }))
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    if (!isRefusal(error)) {
+      context.log.warn({ attempt: attempt.id, error: message }, 'a machine could not be started; it is tried again')
+      const now = context.clock.now()
+      if (now >= attempt.intendedAt + settings.startTimeout)
+        return giveUpStart(context, world, attempt, why('start.failed', { error: message }), [], true)
+      return { later: now + retryAfter }
+    }
+    return refusedStart(context, world, attempt, error.kind, message)
+  }
+  const now = context.clock.now()
+  context.agents.serve(attempt)
+  if (job.state.is === 'starting' && context.agents.heard(attempt).connected) {
+    await commit(context, job, bound(world, attempt, now, { machineId, startedAt: now }), [startedEvent(job, attempt)])
+    return 'again'
+  }
+  await commit(context, job, [updateAttempt(attempt, { state: 'started', machineId, startedAt: now })], [])
+  return 'again'
+}
+
+const startedEvent = (job: JobRecord, attempt: AttemptRecord): NewEvent =>
+  event(job, 'started', 'portal', null, { offer: attempt.offer.id, attempt: attempt.token })
+
+/** A first start becomes current with the write that binds it: there is nothing to restore. */
+function bound({ job }: World, attempt: AttemptRecord, now: Instant, more: Partial<AttemptRecord> = {}): Change[] {
+  return [
+    updateJob(job, {
+      state: { is: 'running', since: now, unreachableSince: null },
+      current: attempt.token,
+      passedOver: [],
+      warnings: unguarded(job, attempt),
+    }),
+    updateAttempt(attempt, { state: 'bound', boundAt: now, ranFrom: now, ...more }),
+  ]
+}
+
+/** J-RUN-7: on a machine that may be taken, a job of which nothing is known yet can lose all its work; said, not hidden. */
+const unguarded = (job: JobRecord, { offer }: AttemptRecord): Why[] =>
+  offer.market === 'owned' || (offer.market === 'on-demand' && offer.lifetime === null) || job.base !== null
+    ? []
+    : [why('place.unguarded', { offer: offer.id })]
+
+export async function bind(context: Context, world: World, attempt: AttemptRecord, current: boolean): Promise<Done> {
+  const now = context.clock.now()
+  context.agents.serve(attempt)
+  if (current) await commit(context, world.job, bound(world, attempt, now), [startedEvent(world.job, attempt)])
+  else
+    await commit(
+      context,
+      world.job,
+      [updateJob(world.job, {}), updateAttempt(attempt, { state: 'bound', boundAt: now })],
+      [],
+    )
+  return 'again'
+}
+
+/** The resumed attempt has restored and verified: it becomes the current one. */
+export async function commitResume(context: Context, world: World, attempt: AttemptRecord): Promise<Done> {
+  const now = context.clock.now()
+  const { job } = world
+  await commit(
+    context,
+    job,
+    [
+      updateJob(job, {
+        state: { is: 'running', since: now, unreachableSince: null },
+        current: attempt.token,
+        passedOver: [],
+        warnings: [],
+        exit: null,
+      }),
+      updateAttempt(attempt, { ranFrom: now }),
+    ],
+    [event(job, 'resumed', 'portal', null, { offer: attempt.offer.id, attempt: attempt.token, slot: attempt.from })],
+  )
+  return 'again'
+}
+
+async function refusedStart(
+  context: Context,
+  { job, move }: World,
+  attempt: AttemptRecord,
+  kind: string,
+  error: string,
+): Promise<Done> {
+  const now = context.clock.now()
+  const passedOver = [
+    ...job.passedOver.filter(({ offer }) => offer !== attempt.offer.id),
+    { offer: attempt.offer.id, why: error },
+  ]
+  const changes: Change[] = [
+    updateJob(job, { passedOver, due: now, ...withoutMachine(job, now) }),
+    updateAttempt(attempt, {
+      state: 'gone',
+      goneAt: now,
+      spent: { micros: 0, currency: attempt.offer.price.currency },
+    }),
+    {
+      do: 'add',
+      table: 'connections',
+      id: attempt.offer.connection,
+      micros: -attempt.committed.micros,
+      withinCap: false,
+    },
+    ...(move?.target === attempt.token
+      ? [{ do: 'update', table: 'moves', id: move.id, expect: move.version, row: { target: null } } as const]
+      : []),
+  ]
+  await commit(context, job, changes, [
+    event(job, 'warned', 'portal', why('place.refused', { offer: attempt.offer.id, kind, error })),
+  ])
+  return 'again'
+}
+
+/** The state of a job whose start or resume has to look for another machine. */
+function withoutMachine(job: JobRecord, now: Instant): Partial<JobRecord> {
+  if (job.state.is === 'starting')
+    return {
+      state: { is: 'queued', since: now, why: why('place.none', { offers: 0, refusals: 'looking for another' }) },
+    }
+  if (job.state.is === 'resuming') return { state: { ...job.state, token: null } }
+  return {}
+}
+
+/** A start that came to nothing after a machine may exist: the row goes, the job falls back or looks for another place. */
+export async function giveUpStart(
+  context: Context,
+  world: World,
+  attempt: AttemptRecord,
+  because: Why,
+  refused: readonly RefusedValue[],
+  tryNext: boolean,
+): Promise<Done> {
+  const now = context.clock.now()
+  const { job, move } = world
+  const moveGone: Change[] =
+    move?.target === attempt.token
+      ? [{ do: 'update', table: 'moves', id: move.id, expect: move.version, row: { target: null } }]
+      : []
+  const passedOver = [
+    ...job.passedOver.filter(({ offer }) => offer !== attempt.offer.id),
+    { offer: attempt.offer.id, why: 'it did not come up' },
+  ]
+  if (tryNext) {
+    await commit(
+      context,
+      job,
+      [updateJob(job, { passedOver, due: now, ...withoutMachine(job, now) }), toEnding(attempt, now), ...moveGone],
+      [event(job, 'warned', 'portal', because, { offer: attempt.offer.id })],
+    )
+    return 'again'
+  }
+  const failed = why('resume.failed', { error: 'error' in because.facts ? String(because.facts.error) : because.code })
+  await commit(
+    context,
+    job,
+    [...fallBack(job, now, { passedOver: [], warnings: [failed] }), toEnding(attempt, now)],
+    [event(job, 'suspended', 'portal', failed, { refused })],
+  )
+  return 'again'
+}
+
+/** Ends a machine that was let go, and looks whether it is gone. Late or doubled, it does no harm: the row is read at `ending`. */
+export async function endMachine(context: Context, sights: Sights, attempt: AttemptRecord): Promise<Done> {
+  if (attempt.machineId === null) return 'again'
+  const provider = providerOf(context, attempt)
+  try {
+    await provider.end(attempt.machineId)
+  } catch (error) {
+    context.log.warn({ attempt: attempt.id, error: String(error) }, 'a machine could not be ended; it is tried again')
+  }
+  return observe(context, sights, attempt)
+}
+
+export async function observe(context: Context, sights: Sights, attempt: AttemptRecord): Promise<Done> {
+  if (attempt.machineId === null) return { later: context.clock.now() + retryAfter }
+  try {
+    const observed = await providerOf(context, attempt).observe(attempt.machineId)
+    sights.provider(
+      attempt.id,
+      observed.is,
+      observed.is === 'terminal' ? observed.state : observed.is,
+      context.clock.now(),
+    )
+  } catch (error) {
+    sights.provider(attempt.id, 'unknown', error instanceof Error ? error.message : String(error), context.clock.now())
+  }
+  return 'again'
+}
+
+/** A machine that is proven gone: its money is settled at what it cost. One that may have been started unheard is looked for first. */
+export async function settle(context: Context, sights: Sights, world: World, attempt: AttemptRecord): Promise<Done> {
+  const now = context.clock.now()
+  const provider = providerOf(context, attempt)
+  if (attempt.machineId === null && provider.owns === 'rented') {
+    try {
+      const listed = (await provider.list()).find(({ rowId }) => rowId === attempt.id)
+      if (listed) {
+        await commit(
+          context,
+          world.job,
+          [updateAttempt(attempt, { machineId: listed.machineId, startedAt: listed.startedAt })],
+          [],
+        )
+        return 'again'
+      }
+    } catch (error) {
+      context.log.warn({ attempt: attempt.id, error: String(error) }, 'machines could not be listed; it is tried again')
+      return { later: now + retryAfter }
+    }
+  }
+  const spent = spentOn({ ...attempt, goneAt: now }, now)
+  const applied = await commit(
+    context,
+    world.job,
+    [
+      updateAttempt(attempt, { state: 'gone', goneAt: now, spent }),
+      {
+        do: 'add',
+        table: 'connections',
+        id: attempt.offer.connection,
+        micros: spent.micros - attempt.committed.micros,
+        withinCap: false,
+      },
+    ],
+    [],
+  )
+  if (applied !== null) {
+    context.agents.forget(attempt)
+    context.logs.release(attempt.id)
+    sights.forget(attempt.id)
+  }
+  return 'again'
+}
+
+/** Grants a lease that was asked for: the money and the moment are written first, the answer is sent after (hard-parts 3). */
+export async function renew(
+  context: Context,
+  sights: Sights,
+  world: World,
+  attemptId: string,
+  nonce: string,
+): Promise<'granted' | 'cap' | 'raced'> {
+  const attempt = world.attempts.find(({ id }) => id === attemptId)
+  if (!attempt || attempt.state !== 'bound') return 'raced'
+  const { settings } = world.job.spec
+  const length = settings.leaseLength === 'detached' ? 365 * 24 * 3_600_000 : settings.leaseLength
+  const now = context.clock.now()
+  const committed =
+    settings.leaseLength === 'detached' ? attempt.committed : worstCase(attempt, now, leaseReckoned(length, settings))
+  const more = committed.micros - attempt.committed.micros
+  const applied = await context.store.apply({
+    changes: [
+      updateAttempt(attempt, { lease: { grantedAt: now, length }, committed }),
+      { do: 'add', table: 'connections', id: attempt.offer.connection, micros: more, withinCap: more > 0 },
+    ],
+    events: [],
+  })
+  if (applied.is === 'refused') return applied.why === 'cap' ? 'cap' : 'raced'
+  if (applied.is === 'unknown') return 'raced'
+  sights.renewAsked(attemptId, null)
+  context.agents.send(attempt.agentId, { t: 'granted', attempt: attemptId, nonce, length })
+  const provider = context.providers.get(attempt.offer.connection)
+  if (attempt.machineId !== null)
+    await provider?.renew?.(attempt.machineId, leaseReckoned(length, settings)).catch((error: unknown) => {
+      context.log.warn({ attempt: attemptId, error: String(error) }, 'the hard stop at the provider could not be moved')
+    })
+  return 'granted'
+}

@@ -1,0 +1,145 @@
+/** The control plane: the only place where its parts are joined. Started by `portal serve`, or by any command that finds none. */
+import { existsSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { userInfo } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import pino from 'pino'
+import { directoryStore, jobKey } from '../checkpoints/index.ts'
+import type { ToControl } from '../contract/agent.ts'
+import { PortalError, portalError } from '../contract/errors.ts'
+import { homeDirectory, homeFiles } from '../contract/home.ts'
+import { firstConnections, openProviders } from '../providers/index.ts'
+import { LockedError, openStore, takeLock } from '../store/index.ts'
+import { Agents } from './agents.ts'
+import { Happenings } from './api/follow.ts'
+import { openApi } from './api/index.ts'
+import { openChains } from './chains.ts'
+import type { Context } from './engine/context.ts'
+import { Engine } from './engine/engine.ts'
+import { openGateway } from './gateway.ts'
+import { openHome } from './home.ts'
+import { createServer, type HttpServer } from './http/server.ts'
+import { connect, keepSeen, readInstallation } from './installation.ts'
+import { agentToken, masterKey } from './keys.ts'
+import { Logs } from './logs.ts'
+import { systemClock, systemRandom } from './system.ts'
+import { version } from './version.ts'
+
+const { values: flags } = parseArgs({
+  options: {
+    port: { type: 'string', default: '0' },
+    host: { type: 'string' },
+    /** where state is kept: a file, or `postgresql://…` */
+    store: { type: 'string' },
+  },
+})
+
+/** A program of Portal's beside this one: bundled, or from source. */
+const program = (bundled: string, source: string): string => {
+  const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
+  return existsSync(here(`./${bundled}`)) ? here(`./${bundled}`) : here(source)
+}
+
+async function serve(): Promise<void> {
+  const home = await openHome(homeDirectory())
+  const lock = takeLock(homeFiles.lock(home.path), Date.now())
+  const log = pino({ level: process.env.PORTAL_LOG_LEVEL ?? 'info', base: { pid: process.pid } })
+  const key = masterKey(home.path)
+  const store = await openStore(flags.store ?? process.env.PORTAL_STORE ?? homeFiles.database(home.path))
+  const installation = await readInstallation(store, systemClock, systemRandom)
+  await connect(store, firstConnections)
+
+  const directory = homeFiles.checkpoints(home.path)
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  const entries = (await store.connections()).map(({ id, provider, settings }) => ({
+    connection: id,
+    provider,
+    settings,
+  }))
+  const programs = {
+    agent: program('agent.js', '../agent/main.ts'),
+    practice: program('practice.js', '../providers/practice/cloud/main.ts'),
+  }
+  const providers = await openProviders({ home: home.path, entries, programs })
+
+  const logs = new Logs(homeFiles.logs(home.path))
+  const agents = new Agents(systemClock.now)
+  const happenings = new Happenings()
+  let server: HttpServer | null = null
+  const context: Context = {
+    store,
+    clock: systemClock,
+    random: systemRandom,
+    providers,
+    agents,
+    logs,
+    log,
+    installation: installation.name,
+    chains: openChains(await directoryStore(directory), key),
+    keyOf: (jobId) => jobKey(key, jobId).toString('base64'),
+    tokenOf: (agentId) => agentToken(key, agentId),
+    url: () => server?.url ?? '',
+    checkpoints: { directory },
+    outputsIn: (attemptId) => server?.outputs.kept(attemptId) ?? false,
+    happened: () => happenings.happened(),
+  }
+  const engine = new Engine(context)
+
+  let stopping = false
+  const stop = async (because: string): Promise<void> => {
+    if (stopping) return
+    stopping = true
+    log.info({ because }, 'the control plane stops; jobs run on until their leases run out')
+    await server?.close()
+    agents.closeAll('the control plane stops')
+    await engine.stop()
+    seen.stop()
+    for (const provider of providers.values()) await provider.close()
+    await home.removeServing(process.pid)
+    await store.close()
+    logs.close()
+    lock.release()
+  }
+
+  const startedAt = Date.now()
+  server = await createServer({
+    api: openApi({
+      context,
+      engine,
+      happenings,
+      home: home.path,
+      version: version(),
+      startedAt,
+      pid: process.pid,
+      shutdown: () => void setTimeout(() => void stop('asked to').then(() => process.exit(0)), 50),
+    }),
+    agents: openGateway({ key, store, agents, stored: (jobId) => engine.wake(jobId), closed: () => stopping }),
+    checkAgentMessage: (message) => message as ToControl,
+    token: home.token,
+    person: userInfo().username,
+    version: version(),
+    folders: { workdirs: homeFiles.workdirs(home.path), outputs: homeFiles.outputs(home.path) },
+    log,
+    port: Number(flags.port),
+    ...(flags.host !== undefined && { hosts: [flags.host] }),
+  })
+  const seen = keepSeen(store, systemClock)
+  await engine.start()
+  await home.writeServing({ url: server.url, pid: process.pid, version: version(), startedAt })
+  log.info({ url: server.url, home: home.path }, 'the control plane serves')
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    process.once(signal, () => void stop(signal).then(() => process.exit(0)))
+}
+
+/** A control plane that cannot serve says why in one sentence, and what to do in another. */
+serve().catch((error: unknown) => {
+  const told =
+    error instanceof LockedError && error.holder
+      ? portalError('already_serving', { pid: error.holder.pid, home: homeDirectory() })
+      : error
+  if (told instanceof PortalError) console.error(`portal: ${told.message}\n${told.advice}`)
+  else console.error('portal: the control plane could not start:', told)
+  process.exit(told instanceof PortalError ? told.exitCode : 1)
+})
