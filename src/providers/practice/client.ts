@@ -64,10 +64,14 @@ export class CloudClient {
     this.#greeted = address.token
   }
 
-  /** Returns when no cloud runs any more (one that was told to shut down). */
-  async gone(): Promise<void> {
-    for (const patience = Date.now() + 10 * second; (await this.running()) !== null; await sleep(10)) {
+  /** Ends the running cloud, machines and all, and returns when its process is gone; that there is none is no error. */
+  async shutdown(): Promise<void> {
+    const address = await this.running()
+    await this.call('shutdown', [])
+    const patience = Date.now() + 10 * second
+    while (isAlive(address)) {
       if (Date.now() > patience) throw new ProviderError('unreachable', 'the practice cloud does not end')
+      await sleep(5)
     }
   }
 

@@ -125,8 +125,7 @@ export async function openPractice(options: PracticeOptions): Promise<Practice> 
     },
     reset: () => cloud.reset(),
     shutdown: async () => {
-      if ((await asleep()) === null) await cloud.shutdown()
-      await client.gone()
+      if ((await asleep()) === null) await client.shutdown()
     },
   }
   return practice

@@ -3,7 +3,7 @@
  * metadata, starts a double-forked child, and stays until it is ended. What it should do otherwise stands in its own folder.
  */
 import { spawn } from 'node:child_process'
-import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 const [, , bootstrapFile] = process.argv
@@ -18,7 +18,12 @@ if (existsSync(join(folder, 'refuse'))) {
 // a grandchild in a session of its own, whose parent has ended: what a careless ending leaves behind
 const child = `setsid sleep 600 & echo $! > "${join(folder, 'stray.pid')}"`
 spawn('sh', ['-c', child], { stdio: 'ignore', detached: true, env: { ...process.env, STRAY_OF: folder } }).unref()
-appendFileSync(join(folder, 'started'), `${JSON.stringify({ agentId, pid: process.pid, ppid: process.ppid })}\n`)
+writeFileSync(join(folder, 'environment.json'), JSON.stringify(process.env))
+appendFileSync(join(folder, 'started'), `${JSON.stringify({ agentId, pid: process.pid })}\n`)
 setInterval(() => {
   if (existsSync(join(folder, 'halt'))) process.exit(0)
+  if (existsSync(join(folder, 'crash'))) {
+    rmSync(join(folder, 'crash'))
+    process.kill(process.pid, 'SIGKILL')
+  }
 }, 20)
