@@ -80,7 +80,10 @@ export interface SdkEvents {
   disconnected: [why: string]
   /** the restore has ended; comes once, after the first `connected` */
   restored: [RestoreOutcome]
-  /** the job is at a safe point and waits for `go`; `asks`: it asked for a checkpoint itself */
+  /**
+   * the job is at a safe point and waits for `go`: after an `ask`, or since it asked for a checkpoint itself (`asks`), for
+   * which somebody must listen
+   */
   safePoint: [{ readonly turn: number; readonly asks: 'checkpoint' | null }]
 }
 
@@ -102,16 +105,21 @@ export interface SdkServer {
   exit(why: string): void
   /** Sets the flag, so that the job comes to its next safe point. `go` clears it. */
   ask(): void
-  /** Asks, and waits until the job is at a safe point. */
+  /** Takes the question back. Where the job waits at a safe point already, only `go` lets it on. */
+  unask(): void
+  /** Asks, and waits until the job is at a safe point. `late`: it did not come; the question is taken back. */
   safePoint(wait: Duration): Promise<SafePointOutcome>
   /** At a safe point: whether the state could be carried. Nothing is written. */
   probe(): Promise<ProbeOutcome>
   /** At a safe point: saves into `slot` and commits. The job waits on, until `go`. */
   save(order: SaveOrder): Promise<SaveOutcome>
-  /** Clears the flag, then lets the job go on from its safe point. */
+  /** Clears the flag, then lets the job go on from its safe point. While a probe or a save is under way, it goes when that is over. */
   go(): void
   /** Safe points passed in this attempt, and what the job said of its progress. */
   progress(): { readonly turns: number; readonly done: number | null; readonly total: number | null }
-  /** Ends the conversation and removes the socket and the flag; the job is not touched. */
+  /**
+   * Ends the conversation and removes the socket. The job is not touched, and the flag stays: a job that lives on has it
+   * in memory, for the agent that comes next.
+   */
   close(): Promise<void>
 }

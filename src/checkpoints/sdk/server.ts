@@ -1,0 +1,257 @@
+import { EventEmitter } from 'node:events'
+import { chmod, lstat, unlink } from 'node:fs/promises'
+import { createServer, type Socket } from 'node:net'
+import type { Duration } from '../../core/time/index.ts'
+import { connection as connect, ConnectionError, type Connection } from './connection.ts'
+import { openFlag } from './flag.ts'
+import type { RestoreOutcome, SdkClient, SdkEvents, SdkLimits, SdkOptions, SdkServer } from './model.ts'
+import { announced, restoreInto, sameDigest } from './restore.ts'
+import { saveAt } from './save.ts'
+import { parseSaying } from './schema.ts'
+
+const protocol = 1
+/** the kernel's bound on the path of a Unix socket */
+const longestPath = 107
+/** So long a client that is already there may take to notice that it is gone, when another one comes. */
+const handover_ms = 1000
+
+export const defaultLimits: SdkLimits = { hello: 10_000, probe: 300_000, frame: 60_000, restored: 1_800_000 }
+
+type At = { readonly turn: number; readonly asks: 'checkpoint' | null }
+
+/** Opens the flag and listens for the attempt's SDK. Throws where the socket or the flag cannot be made. */
+export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
+  const { socketPath, restore, bitExact } = options
+  const limits = { ...defaultLimits, ...options.limits }
+  if (Buffer.byteLength(socketPath) > longestPath)
+    throw new RangeError(`the path of a socket has at most ${longestPath} bytes; this one is longer: ${socketPath}`)
+  const flag = openFlag(options.flagPath)
+  const events = new EventEmitter<SdkEvents>()
+  const outcome = Promise.withResolvers<RestoreOutcome>()
+  const over = Promise.withResolvers<'closed'>()
+  let settled: RestoreOutcome | null = null
+  let connection: Connection | null = null
+  /** resolves when the client that is there has left */
+  let left: Promise<void> = Promise.resolve()
+  let client: SdkClient | null = null
+  let at: At | null = null
+  /** resolves `go` where the job waits at a safe point */
+  let letGo: (() => void) | null = null
+  const mayRun = Promise.withResolvers<void>()
+  let asked = false
+  let exitWhy: string | null = null
+  let busy = false
+  /** it was said to go on while something was asked of it: it goes when that is over */
+  let goWhenFree = false
+  let closed = false
+  let lastId = 0
+  let progress = flag.read()
+
+  const setFlag = (on: boolean): void => {
+    if (!closed) flag.set(on)
+  }
+
+  const settle = (result: RestoreOutcome): RestoreOutcome => {
+    if (settled === null) {
+      settled = result
+      outcome.resolve(result)
+      events.emit('restored', result)
+    }
+    return result
+  }
+
+  const serve = async (line: Connection): Promise<void> => {
+    const hello = parseSaying(await line.next(limits.hello), 'hello')
+    if (hello.protocol !== protocol) {
+      await line.send({ t: 'exit', why: `this agent speaks protocol ${protocol}, the job’s SDK ${hello.protocol}` })
+      return line.end('the job’s SDK speaks another protocol')
+    }
+    const { sdk: language, version, pid, environment, again } = hello
+    client = { language, version, pid, environment, again }
+    const restoring = restore !== null && !again
+    await line.send({ t: 'welcome', bitExact, restore: restoring ? announced(restore) : null })
+    events.emit('connected', client)
+    if (again && !hello.waiting) {
+      settle(restore ? { is: 'restored', ms: 0 } : { is: 'nothing' })
+    } else {
+      const result = restoring ? await restoreInto(line, restore, limits) : arrived(again, hello.digest ?? null)
+      settle(result)
+      if (result.is === 'refused' || result.is === 'damaged' || result.is === 'failed') {
+        await line.send({ t: 'exit', why: result.why })
+        await line.over
+        return
+      }
+      await Promise.race([mayRun.promise, line.over])
+      if (exitWhy === null) await line.send({ t: 'run' })
+    }
+    for (;;) {
+      if (exitWhy !== null) await line.send({ t: 'exit', why: exitWhy })
+      const { turn, asks = null } = parseSaying(await line.next(null), 'safe-point')
+      await safePoint(line, { turn, asks })
+    }
+  }
+
+  /** A job that waits with its values in place, and nothing to send to it. */
+  const arrived = (again: boolean, digest: string | null): RestoreOutcome => {
+    if (!restore) return { is: 'nothing' }
+    return again ? (sameDigest(restore, digest) ?? { is: 'restored', ms: 0 }) : { is: 'nothing' }
+  }
+
+  const safePoint = async (line: Connection, place: At): Promise<void> => {
+    if (exitWhy !== null) return
+    if (asked || place.asks !== null) {
+      const gone = new Promise<void>((resolve) => {
+        letGo = resolve
+      })
+      at = place
+      events.emit('safePoint', place)
+      await Promise.race([gone, line.over])
+      at = null
+      letGo = null
+      if (line.ended !== null) throw new ConnectionError(line.ended)
+      if (exitWhy !== null) return
+    }
+    asked = false
+    setFlag(false)
+    await line.send({ t: 'go' })
+  }
+
+  const accept = async (socket: Socket): Promise<void> => {
+    const line = connect(socket)
+    if (connection) {
+      await Promise.race([left, new Promise((resolve) => setTimeout(resolve, handover_ms))])
+      if (connection || closed) return line.end('another client is there')
+    }
+    connection = line
+    const leaving = Promise.withResolvers<void>()
+    left = leaving.promise
+    try {
+      await serve(line)
+    } catch (error) {
+      line.end(error instanceof Error ? error.message : String(error))
+    }
+    connection = null
+    client = null
+    at = null
+    letGo = null
+    goWhenFree = false
+    leaving.resolve()
+    events.emit('disconnected', line.ended ?? 'the conversation ended')
+  }
+
+  const leaveSafePoint = (): void => {
+    if (busy) goWhenFree = true
+    else letGo?.()
+  }
+
+  /** One question at a time, at a safe point; what goes wrong with the conversation is an outcome. */
+  const asking = async <T>(
+    act: (line: Connection, id: number) => Promise<T>,
+  ): Promise<T | { is: 'failed'; why: string }> => {
+    const line = connection
+    if (!line || !at) return { is: 'failed', why: 'the job is not at a safe point' }
+    if (busy) return { is: 'failed', why: 'something else is being asked of the job' }
+    busy = true
+    try {
+      return await act(line, ++lastId)
+    } catch (error) {
+      const why = line.ended ?? (error instanceof Error ? error.message : String(error))
+      line.end(why)
+      return { is: 'failed', why }
+    } finally {
+      busy = false
+      if (goWhenFree) letGo?.()
+      goWhenFree = false
+    }
+  }
+
+  const server = createServer((socket) => void accept(socket))
+  await removeOldSocket(socketPath)
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(socketPath, resolve)
+  })
+  await chmod(socketPath, 0o600)
+
+  return {
+    get client() {
+      return client
+    },
+    get at() {
+      return at
+    },
+    on: (event, listener) => void events.on(event, listener as never),
+    off: (event, listener) => void events.off(event, listener as never),
+    restored: () => outcome.promise,
+    run: () => mayRun.resolve(),
+    exit: (why) => {
+      exitWhy = why
+      setFlag(true)
+      mayRun.resolve()
+      leaveSafePoint()
+    },
+    ask: () => {
+      asked = true
+      setFlag(true)
+    },
+    unask: () => {
+      if (at || exitWhy !== null) return
+      asked = false
+      setFlag(false)
+    },
+    safePoint: async (wait: Duration) => {
+      if (closed) return { is: 'closed' }
+      if (at) return { is: 'there', ...at }
+      const before = asked
+      asked = true
+      setFlag(true)
+      const there = Promise.withResolvers<At>()
+      const gone = Promise.withResolvers<'disconnected'>()
+      const onGone = () => gone.resolve('disconnected')
+      events.on('safePoint', there.resolve)
+      events.on('disconnected', onGone)
+      let timer: NodeJS.Timeout | undefined
+      const late = new Promise<'late'>((resolve) => {
+        timer = setTimeout(() => resolve('late'), wait)
+      })
+      const result = await Promise.race([there.promise, gone.promise, late, over.promise])
+      clearTimeout(timer)
+      events.off('safePoint', there.resolve)
+      events.off('disconnected', onGone)
+      if (typeof result === 'object') return { is: 'there', ...result }
+      if (closed || result === 'closed') return { is: 'closed' }
+      if (result === 'late' && !before && !at) {
+        asked = false
+        setFlag(exitWhy !== null)
+      }
+      return { is: result }
+    },
+    probe: () =>
+      asking(async (line, id) => {
+        await line.send({ t: 'probe', id })
+        const answer = parseSaying(await line.next(limits.probe), 'probed', 'refused')
+        if (answer.id !== id) throw new Error(`the job answered ${answer.id} where ${id} was asked`)
+        if (answer.t === 'refused') return { is: 'refused', values: answer.values }
+        return { is: 'probed', bytes: answer.bytes, objects: answer.objects, ms: answer.ms }
+      }),
+    save: (order) => asking((line, id) => saveAt(line, id, order, limits)),
+    go: leaveSafePoint,
+    progress: () => (closed ? progress : flag.read()),
+    close: async () => {
+      if (closed) return
+      closed = true
+      progress = flag.read()
+      flag.close()
+      over.resolve('closed')
+      connection?.end('the agent ended the conversation')
+      await new Promise<void>((resolve) => server.close(() => resolve()))
+      settle({ is: 'failed', why: 'the conversation was ended before the restore was' })
+    },
+  }
+}
+
+/** One that an agent left behind when it was killed; anything else in its place is not ours to remove. */
+const removeOldSocket = async (path: string): Promise<void> => {
+  const there = await lstat(path).catch(() => null)
+  if (there?.isSocket()) await unlink(path)
+}
