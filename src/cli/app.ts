@@ -1,0 +1,131 @@
+import {
+  ArgumentParseError,
+  ArgumentScannerError,
+  buildApplication,
+  buildCommand,
+  buildRouteMap,
+  EnumValidationError,
+  FlagNotFoundError,
+  formatMessageForArgumentScannerError,
+  run,
+  text_en,
+  UnsatisfiedPositionalError,
+  type Application,
+  type ApplicationText,
+  type RoutingTarget,
+} from '@stricli/core'
+import { commandNames, commands, isCommand, type CommandName } from './commands/index.ts'
+import { splitAtCommand } from './boundary.ts'
+import { makeContext, type Cli } from './context.ts'
+import { didYouMean, nearest } from './nearest.ts'
+
+/** Runs what was typed, and leaves its exit code in the process. */
+export const main = async (inputs: readonly string[]): Promise<void> => {
+  if (inputs[0] === '__complete') return (await import('./complete.ts')).complete(inputs.slice(1))
+  const interrupt = new AbortController()
+  const cli = makeContext(process, process.env, process.cwd(), interrupt.signal, process)
+  const letGo = () => {
+    if (interrupt.signal.aborted) process.exit(130) // asked twice: at once
+    interrupt.abort()
+  }
+  process.on('SIGINT', letGo)
+  process.on('SIGTERM', letGo)
+  // a reader that went away (`portal ps | head`) is no error
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+  process.exitCode = await runInputs(inputs, cli)
+  process.off('SIGINT', letGo)
+  process.off('SIGTERM', letGo)
+}
+
+/** Parses and runs; gives the exit code. */
+export const runInputs = async (inputs: readonly string[], cli: Cli): Promise<number> => {
+  const [first] = inputs
+  const typed = first === undefined ? [] : first === '--version' || first === '-v' ? ['version'] : inputs
+  const name = typed[0] !== undefined && isCommand(typed[0]) ? typed[0] : null
+  const { app, target } = await application(name === null ? [] : [name])
+  const host = cli.process
+  host.exitCode = null
+  await run(app, name === 'run' && target ? splitAtCommand(typed, target) : typed, cli)
+  const code = Number(host.exitCode ?? 0)
+  return code >= 0 ? code : code === -5 || code === -4 ? 2 : 1
+}
+
+/** The application with the named commands loaded; of the others only the brief is known. */
+export const application = async (
+  loaded: readonly CommandName[],
+): Promise<{ readonly app: Application<Cli>; readonly target: RoutingTarget<Cli> | null }> => {
+  const routes: Record<string, RoutingTarget<Cli>> = {}
+  for (const name of commandNames) {
+    const { brief, load } = commands[name]
+    routes[name] = loaded.includes(name)
+      ? (await load()).command
+      : buildCommand<Record<string, never>, [], Cli>({ func: async () => {}, parameters: {}, docs: { brief } })
+  }
+  const [only] = loaded
+  return { app: build(routes), target: loaded.length === 1 && only ? (routes[only] as RoutingTarget<Cli>) : null }
+}
+
+const build = (routes: Readonly<Record<string, RoutingTarget<Cli>>>): Application<Cli> =>
+  buildApplication(
+    buildRouteMap<string, Cli>({
+      routes,
+      docs: {
+        brief: 'Runs jobs, and carries their state from one machine to another',
+        fullDescription: [
+          'Portal runs jobs and carries their state from one machine to another: on a notice, to save money, or by hand.',
+          '',
+          '  portal run -- python3 train.py    run it here, follow its log',
+          '  portal explain JOB                why it is where it is',
+          '  portal COMMAND --help             examples and every flag of a command',
+        ].join('\n'),
+      },
+    }),
+    {
+      name: 'portal',
+      scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
+      documentation: { caseStyle: 'convert-camel-to-kebab', onlyRequiredInUsageLine: true, disableAnsiColor: true },
+      localization: { text: texts(routes) },
+    },
+  )
+
+/** One sentence an error, with the nearest known. */
+const texts = (routes: Readonly<Record<string, RoutingTarget<Cli>>>): ApplicationText => ({
+  ...text_en,
+  briefs: {
+    ...text_en.briefs,
+    help: 'print this help',
+    helpAll: 'print this help with everything hidden',
+    argumentEscapeSequence: 'everything after it is taken as it stands',
+  },
+  noCommandRegisteredForInput: ({ input, corrections }) => {
+    const known = isTop(corrections, routes) ? nearest(input, Object.keys(routes)) : corrections.map(unquote)
+    return `portal: there is no command ${input}${didYouMean(known) || '; see portal --help'}`
+  },
+  exceptionWhileParsingArguments: (error) => `portal: ${parsingMessage(error)}`,
+})
+
+const isTop = (corrections: readonly string[], routes: Readonly<Record<string, unknown>>): boolean =>
+  corrections.every((name) => Object.hasOwn(routes, unquote(name)))
+
+const unquote = (name: string): string => name.replaceAll('`', '')
+
+const parsingMessage = (error: unknown): string => {
+  if (error instanceof FlagNotFoundError) {
+    const known = didYouMean(error.corrections.slice(0, 3).map((name) => `--${unquote(name).replace(/^--/, '')}`))
+    return `there is no flag --${error.input}${known || '; see --help'}`
+  }
+  if (error instanceof EnumValidationError) {
+    const known = didYouMean(nearest(error.input, error.values))
+    return `--${error.externalFlagName} cannot be ${error.input}${known || `: it is one of ${error.values.join(', ')}`}`
+  }
+  if (error instanceof ArgumentParseError) {
+    const { exception, externalFlagNameOrPlaceholder: name } = error
+    return `${name}: ${exception instanceof Error ? exception.message : String(exception)}`
+  }
+  if (error instanceof UnsatisfiedPositionalError) return `${error.placeholder} is missing; see --help`
+  if (error instanceof ArgumentScannerError) {
+    const sentence = formatMessageForArgumentScannerError(error, {})
+    return sentence.charAt(0).toLowerCase() + sentence.slice(1)
+  }
+  return error instanceof Error ? error.message : String(error)
+}

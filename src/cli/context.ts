@@ -1,0 +1,69 @@
+import type { CommandContext, StricliProcess } from '@stricli/core'
+import pc from 'picocolors'
+
+export type Colors = ReturnType<typeof pc.createColors>
+
+/** What every command is given: the terminal, the environment, the time. Tests give their own. */
+export interface Cli extends CommandContext {
+  readonly process: StricliProcess
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly directory: string
+  now(): number
+  /** colours for stdout; all of them do nothing where they are not wanted */
+  readonly colors: Colors
+  /** colours for stderr */
+  readonly errorColors: Colors
+  /** columns of the terminal on stdout; null: not a terminal, so lines are as long as they need to be */
+  readonly width: number | null
+  /** whether stderr is a terminal: progress is shown there and nowhere else */
+  readonly live: boolean
+  /** the first Ctrl-C, or a request to end; a command that follows something lets go of it cleanly */
+  readonly interrupted: AbortSignal
+  /** a line of the result */
+  print(text: string): void
+  /** a line for the person, beside the result: it never mixes with what a script reads */
+  note(text: string): void
+  /** the result as data, for `--json` */
+  json(value: unknown): void
+}
+
+export interface Streams {
+  readonly stdout: Output
+  readonly stderr: Output
+}
+interface Output {
+  write(text: string): unknown
+  readonly isTTY?: boolean
+  readonly columns?: number
+}
+
+/** The context on given streams; `env` decides about colours (NO_COLOR, FORCE_COLOR, TERM=dumb). */
+export const makeContext = (
+  streams: Streams,
+  env: Cli['env'],
+  directory: string,
+  interrupted: AbortSignal,
+  host: StricliProcess = { ...streams, env, exitCode: null } as StricliProcess,
+): Cli => {
+  const { stdout, stderr } = streams
+  return {
+    process: host,
+    env,
+    directory,
+    now: Date.now,
+    colors: pc.createColors(colored(stdout, env)),
+    errorColors: pc.createColors(colored(stderr, env)),
+    width: stdout.isTTY === true ? Math.max(40, stdout.columns ?? 80) : null,
+    live: stderr.isTTY === true && env['TERM'] !== 'dumb',
+    interrupted,
+    print: (text) => void stdout.write(`${text}\n`),
+    note: (text) => void stderr.write(`${text}\n`),
+    json: (value) => void stdout.write(`${JSON.stringify(value, null, 2)}\n`),
+  }
+}
+
+const colored = (stream: Output, env: Cli['env']): boolean => {
+  if (env['NO_COLOR']) return false
+  if (env['FORCE_COLOR'] && env['FORCE_COLOR'] !== '0') return true
+  return stream.isTTY === true && env['TERM'] !== 'dumb'
+}
