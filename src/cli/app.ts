@@ -12,11 +12,10 @@ import {
   UnsatisfiedPositionalError,
   type Application,
   type ApplicationText,
-  type RoutingTarget,
 } from '@stricli/core'
 import { commandNames, commands, isCommand, type CommandName } from './commands/index.ts'
 import { splitAtCommand } from './boundary.ts'
-import { makeContext, type Cli } from './context.ts'
+import { makeContext, type Cli, type Target } from './context.ts'
 import { didYouMean, nearest } from './nearest.ts'
 
 /** Runs what was typed, and leaves its exit code in the process. */
@@ -43,6 +42,11 @@ export const runInputs = async (inputs: readonly string[], cli: Cli): Promise<nu
   const typed = first === undefined ? [] : first === '--version' || first === '-v' ? ['version'] : inputs
   const name = typed[0] !== undefined && isCommand(typed[0]) ? typed[0] : null
   const { app, target } = await application(name === null ? [] : [name])
+  const unknown = target ? unknownWord(target, typed[1]) : null
+  if (unknown !== null) {
+    cli.note(`portal: ${unknown}`)
+    return 2
+  }
   const host = cli.process
   host.exitCode = null
   await run(app, name === 'run' && target ? splitAtCommand(typed, target) : typed, cli)
@@ -50,22 +54,30 @@ export const runInputs = async (inputs: readonly string[], cli: Cli): Promise<nu
   return code >= 0 ? code : code === -5 || code === -4 ? 2 : 1
 }
 
+/** A group with a command of its own would take a mistyped word for an argument of that. */
+const unknownWord = (target: Target, word: string | undefined): string | null => {
+  if (!('getAllEntries' in target) || word === undefined || word.startsWith('-')) return null
+  if (target.getRoutingTargetForInput(word)) return null
+  const known = target.getAllEntries().map(({ name }) => name['convert-camel-to-kebab'])
+  return `there is no command ${word}${didYouMean(nearest(word, known)) || `: it is one of ${known.join(', ')}`}`
+}
+
 /** The application with the named commands loaded; of the others only the brief is known. */
 export const application = async (
   loaded: readonly CommandName[],
-): Promise<{ readonly app: Application<Cli>; readonly target: RoutingTarget<Cli> | null }> => {
-  const routes: Record<string, RoutingTarget<Cli>> = {}
+): Promise<{ readonly app: Application<Cli>; readonly target: Target | null }> => {
+  const routes: Record<string, Target> = {}
   for (const name of commandNames) {
     const { brief, load } = commands[name]
     routes[name] = loaded.includes(name)
       ? (await load()).command
-      : buildCommand<Record<string, never>, [], Cli>({ func: async () => {}, parameters: {}, docs: { brief } })
+      : buildCommand<{}, [], Cli>({ func: async () => {}, parameters: {}, docs: { brief } })
   }
   const [only] = loaded
-  return { app: build(routes), target: loaded.length === 1 && only ? (routes[only] as RoutingTarget<Cli>) : null }
+  return { app: build(routes), target: loaded.length === 1 && only ? (routes[only] as Target) : null }
 }
 
-const build = (routes: Readonly<Record<string, RoutingTarget<Cli>>>): Application<Cli> =>
+const build = (routes: Readonly<Record<string, Target>>): Application<Cli> =>
   buildApplication(
     buildRouteMap<string, Cli>({
       routes,
@@ -89,7 +101,7 @@ const build = (routes: Readonly<Record<string, RoutingTarget<Cli>>>): Applicatio
   )
 
 /** One sentence an error, with the nearest known. */
-const texts = (routes: Readonly<Record<string, RoutingTarget<Cli>>>): ApplicationText => ({
+const texts = (routes: Readonly<Record<string, Target>>): ApplicationText => ({
   ...text_en,
   briefs: {
     ...text_en.briefs,
@@ -97,21 +109,21 @@ const texts = (routes: Readonly<Record<string, RoutingTarget<Cli>>>): Applicatio
     helpAll: 'print this help with everything hidden',
     argumentEscapeSequence: 'everything after it is taken as it stands',
   },
-  noCommandRegisteredForInput: ({ input, corrections }) => {
-    const known = isTop(corrections, routes) ? nearest(input, Object.keys(routes)) : corrections.map(unquote)
-    return `portal: there is no command ${input}${didYouMean(known) || '; see portal --help'}`
-  },
+  noCommandRegisteredForInput: ({ input }) =>
+    `portal: there is no command ${input}${didYouMean(nearest(input, Object.keys(routes))) || '; see portal --help'}`,
   exceptionWhileParsingArguments: (error) => `portal: ${parsingMessage(error)}`,
 })
-
-const isTop = (corrections: readonly string[], routes: Readonly<Record<string, unknown>>): boolean =>
-  corrections.every((name) => Object.hasOwn(routes, unquote(name)))
 
 const unquote = (name: string): string => name.replaceAll('`', '')
 
 const parsingMessage = (error: unknown): string => {
   if (error instanceof FlagNotFoundError) {
-    const known = didYouMean(error.corrections.slice(0, 3).map((name) => `--${unquote(name).replace(/^--/, '')}`))
+    const known = didYouMean(
+      nearest(
+        error.input,
+        error.corrections.map((name) => unquote(name).replace(/^--/, '')),
+      ).map((name) => `--${name}`),
+    )
     return `there is no flag --${error.input}${known || '; see --help'}`
   }
   if (error instanceof EnumValidationError) {

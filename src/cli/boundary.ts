@@ -1,5 +1,5 @@
-import type { Command, RoutingTarget } from '@stricli/core'
-import type { Cli } from './context.ts'
+import type { Command } from '@stricli/core'
+import type { Cli, Target } from './context.ts'
 
 /**
  * Finds where the flags of `portal run` end and the job's command begins, and says so with `--`: after the first word
@@ -8,7 +8,7 @@ import type { Cli } from './context.ts'
  * @param inputs `run` and what was typed after it
  * @param target the command, whose parameters say which flags take a value
  */
-export const splitAtCommand = (inputs: readonly string[], target: RoutingTarget<Cli>): readonly string[] => {
+export const splitAtCommand = (inputs: readonly string[], target: Target): readonly string[] => {
   if (!('parameters' in target)) return inputs
   const { flags = {}, aliases = {} } = (target as Command<Cli>).parameters
   const takesValue = (name: string): boolean => {

@@ -1,4 +1,4 @@
-import type { CommandContext, StricliProcess } from '@stricli/core'
+import type { Command, CommandContext, RouteMap, StricliProcess } from '@stricli/core'
 import pc from 'picocolors'
 
 export type Colors = ReturnType<typeof pc.createColors>
@@ -26,6 +26,9 @@ export interface Cli extends CommandContext {
   /** the result as data, for `--json` */
   json(value: unknown): void
 }
+
+/** A command, or a group of them. */
+export type Target = Command<Cli> | RouteMap<Cli>
 
 export interface Streams {
   readonly stdout: Output

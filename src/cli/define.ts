@@ -3,7 +3,7 @@ import type { Cli } from './context.ts'
 import { report } from './failure.ts'
 
 /** What a command is made of. Its function gives the exit code, or nothing for 0; what it throws is shown as an error. */
-interface Definition<Flags extends Readonly<Record<string, unknown>>, Args extends readonly unknown[]> {
+interface Definition<Flags extends Readonly<Partial<Record<keyof Flags, unknown>>>, Args extends readonly unknown[]> {
   readonly brief: string
   /** more than the brief, for `--help` */
   readonly about?: string
@@ -17,7 +17,7 @@ interface Definition<Flags extends Readonly<Record<string, unknown>>, Args exten
 
 /** One command: parsed by its parameters, with examples in its help, its errors shown in one way. */
 export const define = <
-  const Flags extends Readonly<Record<string, unknown>> = Record<string, never>,
+  const Flags extends Readonly<Partial<Record<keyof Flags, unknown>>> = {},
   const Args extends readonly unknown[] = [],
 >(
   definition: Definition<Flags, Args>,
@@ -29,7 +29,7 @@ export const define = <
     try {
       this.process.exitCode = (await run(this, flags, ...args)) ?? 0
     } catch (error) {
-      this.process.exitCode = report(this, error, flags['json'] === true)
+      this.process.exitCode = report(this, error, (flags as { readonly json?: unknown }).json === true)
     }
   }
   const built = {
@@ -48,14 +48,14 @@ export const define = <
 export const json = {
   kind: 'boolean',
   brief: 'print the result as JSON',
-  default: false,
+  optional: true,
   withNegated: false,
 } as const
 
 export const text = (input: string): string => input
 
-/** A flag that is on when it is given, and has no `--no-` form. */
-export const flag = (brief: string) => ({ kind: 'boolean', brief, default: false, withNegated: false }) as const
+/** A flag that is on when it is given, and has no form that turns it off. */
+export const flag = (brief: string) => ({ kind: 'boolean', brief, optional: true, withNegated: false }) as const
 
 /** A flag with a text, which may be left out. */
 export const value = (brief: string, placeholder: string) =>

@@ -3,8 +3,11 @@ import type { Cli } from './context.ts'
 import { plain } from './format.ts'
 
 /** What was typed makes no sense: exit code 2. */
-export const usage = (message: string, advice = 'see --help', facts: Readonly<Record<string, unknown>> = {}): PortalError =>
-  new PortalError('usage', message, advice, facts, 400, 2)
+export const usage = (
+  message: string,
+  advice = 'see --help',
+  facts: Readonly<Record<string, unknown>> = {},
+): PortalError => new PortalError('usage', message, advice, facts, 400, 2)
 
 /** What was asked could not be done: exit code 1. */
 export const failed = (

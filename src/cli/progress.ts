@@ -27,7 +27,10 @@ export const progress = (cli: Cli, first: string): Progress => {
   const draw = () => {
     const elapsed = performance.now() - started
     if (elapsed < quietFor_ms) return
-    const line = clip(`${frames[frame++ % frames.length] as string} ${text} (${duration(Math.floor(elapsed / 1000) * 1000)})`, cli.width ?? 80)
+    const line = clip(
+      `${frames[frame++ % frames.length] as string} ${text} (${duration(Math.floor(elapsed / 1000) * 1000)})`,
+      cli.width ?? 80,
+    )
     cli.process.stderr.write(`\r\x1b[2K${cli.errorColors.dim(line)}`)
     shown = true
   }

@@ -12,8 +12,17 @@ const columns: readonly Column<Row>[] = [
   { title: 'NOTE', cell: (row) => row.note },
 ]
 
+const paint = (text: string) => `\u001b[31m${text}\u001b[39m`
+
 test('columns are aligned, empty ones are left out, no line ends in spaces', () => {
-  const text = table([{ name: 'a', price: '1' }, { name: 'longer', price: null }], columns, { width: null })
+  const text = table(
+    [
+      { name: 'a', price: '1' },
+      { name: 'longer', price: null },
+    ],
+    columns,
+    { width: null },
+  )
   expect(text).toBe('NAME    PRICE\na           1\nlonger      -')
 })
 
@@ -22,8 +31,11 @@ test('without rows the titles stand alone', () => {
 })
 
 test('colours do not count as letters', () => {
-  const paint = (text: string) => `\u001b[31m${text}\u001b[39m`
-  const text = table([{ name: 'a', price: '1' }], [{ ...(columns[0] as Column<Row>), paint }, columns[1] as Column<Row>], { width: null })
+  const text = table(
+    [{ name: 'a', price: '1' }],
+    [{ ...(columns[0] as Column<Row>), paint }, columns[1] as Column<Row>],
+    { width: null },
+  )
   expect(text.split('\n')[1]).toBe('\u001b[31ma\u001b[39m         1')
 })
 
@@ -41,10 +53,24 @@ test('a hostile name cannot break the table', () => {
 test('wide letters take two columns, combining marks none', () => {
   expect(columnsOf('日本')).toBe(4)
   expect(columnsOf('e\u0301')).toBe(1)
-  const text = table([{ name: '日本', price: '1' }, { name: 'abcd', price: '2' }], columns, { width: null })
+  const text = table(
+    [
+      { name: '日本', price: '1' },
+      { name: 'abcd', price: '2' },
+    ],
+    columns,
+    { width: null },
+  )
   expect(text.split('\n')[1]).toBe('日本      1')
 })
 
 test('facts align their names and leave out what is empty', () => {
-  expect(facts([['state', 'running'], ['checkpoint', '3'], ['exit', null], ['on', '']])).toBe('state       running\ncheckpoint  3')
+  expect(
+    facts([
+      ['state', 'running'],
+      ['checkpoint', '3'],
+      ['exit', null],
+      ['on', ''],
+    ]),
+  ).toBe('state       running\ncheckpoint  3')
 })

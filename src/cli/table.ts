@@ -83,11 +83,12 @@ export const columnsOf = (text: string): number => {
   let width = 0
   for (const character of stripVTControlCharacters(text)) {
     if (/\p{Mn}|\p{Me}|\u200d|\ufe0f/u.test(character)) continue
-    width += /\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|\p{Emoji_Presentation}|[\uff01-\uff60]/u.test(
-      character,
-    )
-      ? 2
-      : 1
+    width +=
+      /\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|\p{Emoji_Presentation}|[\uff01-\uff60]/u.test(
+        character,
+      )
+        ? 2
+        : 1
   }
   return width
 }

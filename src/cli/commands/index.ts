@@ -1,11 +1,10 @@
-import type { RoutingTarget } from '@stricli/core'
-import type { Cli } from '../context.ts'
+import type { Target } from '../context.ts'
 
 interface Listed {
   readonly brief: string
   readonly hidden?: boolean
   /** one file a command, loaded when it is the one that was typed */
-  load(): Promise<{ readonly command: RoutingTarget<Cli> }>
+  load(): Promise<{ readonly command: Target }>
 }
 
 /** Every command, in the order of the help. */

@@ -1,4 +1,4 @@
-import { link, lstat, mkdir, mkdtemp, open, readFile, rm, statfs } from 'node:fs/promises'
+import { link, lstat, mkdtemp, open, readFile, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fail, ok, warn, type Finding } from './check.ts'
 
@@ -17,11 +17,17 @@ const octal = (mode: number): string => (mode & 0o777).toString(8).padStart(4, '
 /** The data directory: there, one's own, closed to others, on a disk of this machine. */
 export const home = async (path: string): Promise<Finding> => {
   const stat = await lstat(path).catch(() => null)
-  if (stat === null) return warn('home', `${path} does not exist yet`, 'it is made by the first `portal run` or `portal serve`')
-  if (!stat.isDirectory()) return fail('home', `${path} is not a directory`, 'move it away, or set PORTAL_HOME to another path')
+  if (stat === null)
+    return warn('home', `${path} does not exist yet`, 'it is made by the first `portal run` or `portal serve`')
+  if (!stat.isDirectory())
+    return fail('home', `${path} is not a directory`, 'move it away, or set PORTAL_HOME to another path')
   const uid = process.getuid?.()
   if (uid !== undefined && stat.uid !== uid)
-    return fail('home', `${path} belongs to user ${stat.uid}, not to you (${uid})`, 'set PORTAL_HOME to a folder of your own')
+    return fail(
+      'home',
+      `${path} belongs to user ${stat.uid}, not to you (${uid})`,
+      'set PORTAL_HOME to a folder of your own',
+    )
   if ((stat.mode & 0o077) !== 0)
     return fail('home', `${path} is open to others (${octal(stat.mode)})`, `chmod 700 ${path}`)
   const kind = networked.get((await statfs(path)).type)
@@ -33,9 +39,14 @@ export const home = async (path: string): Promise<Finding> => {
 export const token = async (path: string): Promise<Finding> => {
   const stat = await lstat(path).catch(() => null)
   if (stat === null) return warn('token', 'there is none yet', 'it is made when a control plane first starts')
-  if (!stat.isFile()) return fail('token', `${path} is not a plain file`, `remove it; the control plane makes a new one`)
+  if (!stat.isFile())
+    return fail('token', `${path} is not a plain file`, `remove it; the control plane makes a new one`)
   if ((stat.mode & 0o077) !== 0)
-    return fail('token', `${path} may be read by others (${octal(stat.mode)})`, `chmod 600 ${path}, and remove it if somebody may have seen it`)
+    return fail(
+      'token',
+      `${path} may be read by others (${octal(stat.mode)})`,
+      `chmod 600 ${path}, and remove it if somebody may have seen it`,
+    )
   const text = await readFile(path, 'utf8').catch(() => null)
   if (text === null) return fail('token', `${path} cannot be read`, `chmod 600 ${path}`)
   return text.trim().length < 16
@@ -45,10 +56,13 @@ export const token = async (path: string): Promise<Finding> => {
 
 /** Checkpoints are published by a hard link, which must fail where there is one already: two winners would fork a chain. */
 export const checkpointDirectory = async (path: string): Promise<Finding> => {
-  await mkdir(path, { recursive: true, mode: 0o700 })
   const tried = await mkdtemp(join(path, '.doctor-'))
   try {
-    const [first, second, slot] = ['first', 'second', 'slot'].map((name) => join(tried, name)) as [string, string, string]
+    const [first, second, slot] = ['first', 'second', 'slot'].map((name) => join(tried, name)) as [
+      string,
+      string,
+      string,
+    ]
     for (const file of [first, second]) {
       const handle = await open(file, 'wx', 0o600)
       await handle.writeFile(file)
@@ -61,12 +75,20 @@ export const checkpointDirectory = async (path: string): Promise<Finding> => {
       (error: NodeJS.ErrnoException) => (error.code === 'EEXIST' ? null : `it answered ${error.code}`),
     )
     if (again !== null || (await readFile(slot, 'utf8')) !== first)
-      return fail('checkpoints', `${path} does not make hard links once: ${again ?? 'it lost one'}`, 'put PORTAL_HOME on a disk of this machine (ext4, xfs, btrfs, apfs)')
+      return fail(
+        'checkpoints',
+        `${path} does not make hard links once: ${again ?? 'it lost one'}`,
+        'put PORTAL_HOME on a disk of this machine (ext4, xfs, btrfs, apfs)',
+      )
     return ok('checkpoints', `${path} makes hard links once`)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const says = `${path} cannot keep checkpoints (${code ?? String(error)})`
-    return fail('checkpoints', says, code === 'ENOSPC' ? 'make room on its disk' : 'put PORTAL_HOME on a disk of this machine')
+    return fail(
+      'checkpoints',
+      says,
+      code === 'ENOSPC' ? 'make room on its disk' : 'put PORTAL_HOME on a disk of this machine',
+    )
   } finally {
     await rm(tried, { recursive: true, force: true })
   }

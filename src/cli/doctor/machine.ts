@@ -36,7 +36,11 @@ export const python = async (): Promise<Finding> => {
   const version = `${match[1]}.${match[2]}${match[3]}`
   return Number(match[1]) > 3 || (Number(match[1]) === 3 && Number(match[2]) >= 9)
     ? ok('python3', `Python ${version}`)
-    : warn('python3', `Python ${version} is older than 3.9`, 'install Python 3.9 or newer if your jobs are written in Python')
+    : warn(
+        'python3',
+        `Python ${version} is older than 3.9`,
+        'install Python 3.9 or newer if your jobs are written in Python',
+      )
 }
 
 /** Whether every process of a job can be ended for sure (its namespace dies with its first process). */
@@ -46,12 +50,21 @@ export const namespaces = async (): Promise<Finding> => {
   const answer = await ran('unshare', process.getuid?.() === 0 ? args : ['--user', '--map-root-user', ...args])
   if (answer === null) return warn('namespaces', 'there is no unshare', `install util-linux; until then ${advice}`)
   if (answer.code === 0) return ok('namespaces', 'PID namespaces with kill-on-death work')
-  return warn('namespaces', `unshare failed: ${firstLine(answer.output)}`, `allow user namespaces; until then ${advice}`)
+  return warn(
+    'namespaces',
+    `unshare failed: ${firstLine(answer.output)}`,
+    `allow user namespaces; until then ${advice}`,
+  )
 }
+
+const writable = (path: string): Promise<boolean> =>
+  access(path, constants.W_OK).then(
+    () => true,
+    () => false,
+  )
 
 /** Freezing a held job and measuring it: cgroup v2 first, v1 second, signals where there is neither. */
 export const cgroups = async (): Promise<readonly Finding[]> => {
-  const writable = (path: string) => access(path, constants.W_OK).then(() => true, () => false)
   const own = await readFile('/proc/self/cgroup', 'utf8').catch(() => '')
   const v2 = await readFile('/sys/fs/cgroup/cgroup.controllers', 'utf8').catch(() => null)
   if (v2 !== null) {
@@ -61,10 +74,18 @@ export const cgroups = async (): Promise<readonly Finding[]> => {
     return [
       can
         ? ok('freezer', `cgroup v2, ${at} may be written`)
-        : warn('freezer', `cgroup v2, but ${at} may not be written`, 'held jobs are frozen by SIGSTOP of each process instead; to change that run Portal under `systemd-run --user --scope -p Delegate=yes`'),
+        : warn(
+            'freezer',
+            `cgroup v2, but ${at} may not be written`,
+            'held jobs are frozen by SIGSTOP of each process instead; to change that run Portal under `systemd-run --user --scope -p Delegate=yes`',
+          ),
       measures.length === 3
         ? ok('measures', 'cpu, memory and pids are measured by cgroup v2')
-        : warn('measures', `only ${measures.join(', ') || 'nothing'} is measured by cgroup v2`, 'enable the cpu, memory and pids controllers; until then /proc is read'),
+        : warn(
+            'measures',
+            `only ${measures.join(', ') || 'nothing'} is measured by cgroup v2`,
+            'enable the cpu, memory and pids controllers; until then /proc is read',
+          ),
     ]
   }
   const freezer = await writable('/sys/fs/cgroup/freezer/cgroup.procs')
@@ -75,7 +96,11 @@ export const cgroups = async (): Promise<readonly Finding[]> => {
       : warn('freezer', 'no cgroup freezer may be written', 'held jobs are frozen by SIGSTOP of each process instead'),
     memory
       ? ok('measures', 'cpu and memory are measured by cgroup v1')
-      : warn('measures', 'no cgroup measures may be used', 'cpu and memory are read from /proc instead, which misses processes that ended'),
+      : warn(
+          'measures',
+          'no cgroup measures may be used',
+          'cpu and memory are read from /proc instead, which misses processes that ended',
+        ),
   ]
 }
 
@@ -87,7 +112,11 @@ export const clocks = async (): Promise<Finding> => {
   await new Promise((resolve) => setTimeout(resolve, 60))
   const off = Math.abs(Date.now() - wall - (performance.now() - monotonic))
   return off > 20
-    ? warn('clock', `the wall clock moved ${coarse(off)} against the monotonic one within 60 ms`, 'look at what sets the time; deadlines by the calendar wait until it is steady')
+    ? warn(
+        'clock',
+        `the wall clock moved ${coarse(off)} against the monotonic one within 60 ms`,
+        'look at what sets the time; deadlines by the calendar wait until it is steady',
+      )
     : ok('clock', `${new Date().toISOString()}, in step with the monotonic clock`)
 }
 

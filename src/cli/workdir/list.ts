@@ -162,7 +162,13 @@ const leaves = (directory: string, link: string, target: string): boolean => {
 }
 
 const kindOf = (item: Dirent): string =>
-  item.isSocket() ? 'socket' : item.isFIFO() ? 'pipe' : item.isBlockDevice() || item.isCharacterDevice() ? 'device' : 'special file'
+  item.isSocket()
+    ? 'socket'
+    : item.isFIFO()
+      ? 'pipe'
+      : item.isBlockDevice() || item.isCharacterDevice()
+        ? 'device'
+        : 'special file'
 
 const tooLarge = (
   directory: string,

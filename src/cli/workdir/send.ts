@@ -1,0 +1,94 @@
+import { lstat } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { dirname, resolve } from 'node:path'
+import type { Client } from '../../contract/client.ts'
+import type { Cli } from '../context.ts'
+import { failed, usage } from '../failure.ts'
+import { count, plain, size } from '../format.ts'
+import { progress } from '../progress.ts'
+import { listWorkdir, WorkdirError, type Entry, type Listing } from './list.ts'
+import { knownArchive, rememberArchive } from './remember.ts'
+
+/** How many of the entries left out are named. */
+const namedAtMost = 5
+
+/**
+ * Looks at the directory that goes along with a job. Without being told to, neither a home directory nor the root is sent.
+ *
+ * @param asked `--workdir`; undefined: the current directory
+ */
+export const lookAtWorkdir = async (
+  cli: Cli,
+  asked: string | undefined,
+): Promise<{ directory: string; listing: Listing }> => {
+  const directory = resolve(cli.directory, asked ?? '.')
+  if (asked === undefined && isTooMuch(directory, cli.env['HOME'] || homedir()))
+    throw usage(
+      `${directory} is not sent along as a working directory without being named`,
+      'go into the folder of your project, name one with --workdir DIR, or send nothing with --no-workdir',
+    )
+  try {
+    const listing = await listWorkdir(directory)
+    tellLeftOut(cli, listing)
+    return { directory, listing }
+  } catch (error) {
+    if (!(error instanceof WorkdirError)) throw error
+    const biggest = error.biggest.map((top) => `${plain(top.path)}  ${size(top.bytes)} in ${count(top.files, 'file')}`)
+    throw failed('workdir_unfit', error.message, [...biggest, error.advice].join('\n'), { biggest: error.biggest })
+  }
+}
+
+const isTooMuch = (directory: string, home: string): boolean =>
+  directory === dirname(directory) || resolve(home) === directory
+
+const tellLeftOut = (cli: Cli, { leftOut }: Listing): void => {
+  for (const { path, why } of leftOut.slice(0, namedAtMost))
+    cli.note(`${cli.errorColors.yellow('portal: warning:')} ${plain(path)} is left out: ${plain(why)}`)
+  const rest = leftOut.length - namedAtMost
+  if (rest > 0) cli.note(`${cli.errorColors.yellow('portal: warning:')} and ${rest} more are left out`)
+}
+
+/**
+ * Sends the directory's archive unless the control plane has it already.
+ *
+ * @returns its sha256; null where there is nothing in it
+ */
+export const sendWorkdir = async (
+  cli: Cli,
+  client: Client,
+  home: string,
+  directory: string,
+  listing: Listing,
+): Promise<string | null> => {
+  if (listing.entries.length === 0) return null
+  // an archive of the very same files may be known by name: then they need not even be read
+  const known = await knownArchive(home, directory, listing.entries)
+  if (known !== null && (await client.hasWorkdir({ params: { sha256: known } }))) return known
+  const line = progress(cli, `packing ${count(listing.files, 'file')} (${size(listing.bytes)})`)
+  try {
+    const { bytes, sha256 } = await pack(directory, listing.entries)
+    if (!(await client.hasWorkdir({ params: { sha256 } }))) {
+      line.step(`sending ${size(bytes.length)}`)
+      await client.putWorkdir({ params: { sha256 }, upload: bytes, timeoutMs: 120_000 })
+    }
+    await rememberArchive(home, directory, listing.entries, sha256)
+    return sha256
+  } finally {
+    line.done()
+  }
+}
+
+const pack = async (directory: string, entries: readonly Entry[]) => {
+  const { packWorkdir } = await import('./pack.ts')
+  try {
+    return await packWorkdir(directory, entries)
+  } catch (error) {
+    const { path } = error as { readonly path?: string }
+    const gone = path === undefined ? null : await lstat(path).catch(() => null)
+    throw failed(
+      'workdir_changed',
+      `${path ?? directory} ${gone === null && path !== undefined ? 'vanished' : 'could not be read'} while it was packed: ${error instanceof Error ? error.message : String(error)}`,
+      'start again when nothing writes there, or leave it out with a line in .portalignore',
+    )
+  }
+}
