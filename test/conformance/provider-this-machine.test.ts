@@ -93,6 +93,24 @@ test('an agent that died is unknown, not gone, and is started again', async () =
   expect(await holder()).not.toBe(pid)
 })
 
+test('an agent that died while no control plane looked is started again by the next one, but not one that was stopped', async () => {
+  const first = await open()
+  await first.start(startRequest)
+  await first.close()
+  const pid = await holder()
+  process.kill(pid, 'SIGKILL')
+  await vi.waitFor(() => expect(identityOf(pid)).toBeNull())
+  const second = await open()
+  await vi.waitFor(async () => expect(await second.observe('this-machine')).toMatchObject({ is: 'alive' }), {
+    timeout: 5000,
+  })
+  expect(await holder()).not.toBe(pid)
+  await second.stopAgent()
+  const third = await open()
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  expect(await third.observe('this-machine')).toMatchObject({ is: 'unknown' })
+})
+
 test('what an agent left running does not keep the next agent out', async () => {
   const provider = await open()
   await provider.start(startRequest)

@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, existsSync, openSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { minute, second } from '../../core/time/index.ts'
@@ -51,11 +52,20 @@ export class HostAgent {
     this.#watchOver()
   }
 
+  /**
+   * Looks after an agent that another control plane started and nobody stopped: jobs of this host may need it, though it
+   * died while no control plane looked.
+   */
+  async adopt(): Promise<void> {
+    if ((await this.#running()) !== null && existsSync(this.#bootstrap)) this.#watchOver(0)
+  }
+
   /** Ends the agent, and does not start it again before the next `ensure`. */
   async stop(): Promise<void> {
     this.#unwatch()
     await this.#starting?.catch(() => {})
     const running = await this.#running()
+    await rm(this.#holder, { force: true })
     if (running === null || !isAlive(running)) return
     kill(running, 'SIGTERM')
     const patience = Date.now() + 5 * second
@@ -123,6 +133,8 @@ export class HostAgent {
     child.on('exit', (code, signal) => {
       launch.exit = code ?? signal ?? 'nothing'
       if (code !== alreadyHeld) this.#ended = `it ended with ${launch.exit}`
+      // it found that nothing is left for it to do
+      if (code === 0) this.#unwatch()
     })
     return launch
   }
@@ -153,7 +165,7 @@ export class HostAgent {
       if (!(await this.isRunning())) await this.#start()
     } catch {
       // said in the agent's log, and by the next `start`
-      next = Math.min(wait * 2, minute)
+      next = Math.min(Math.max(wait, watchEvery) * 2, minute)
     }
     // null: told to stop looking meanwhile
     if (this.#watch !== null) this.#watchOver(next)

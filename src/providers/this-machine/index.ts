@@ -34,6 +34,7 @@ export async function openThisMachine(options: ThisMachineOptions): Promise<This
   await privateFolder(join(options.home, 'agents'))
   await privateFolder(folder)
   const agent = new HostAgent(folder, options.agentEntry)
+  await agent.adopt()
   const capacity = options.capacity ?? (await capacityOfThisMachine())
   const offer: Offer = {
     id: thisMachine,

@@ -245,7 +245,7 @@ export class Cloud implements CloudApi {
     const found = live.filter(named)
     if (found.length > 0) return found
     const ended = this.#ledger.machines.find(named)
-    if (ended !== undefined) throw new ProviderError('terminal', `machine ${target} has ended: ${ended.because}`)
+    if (ended !== undefined) throw new ProviderError('not_found', `machine ${target} has ended: ${ended.because}`)
     const known = live.flatMap(({ id, rowId }) => [id, rowId])
     throw unknown('machine or pool', target, [...known, ...regions.map(({ name }) => name)])
   }
