@@ -60,6 +60,8 @@ export const paths = {
   practicePrice: { ...post, path: '/api/practice/price' },
   practiceCapacity: { ...post, path: '/api/practice/capacity' },
   practiceQuota: { ...post, path: '/api/practice/quota' },
+  practiceLifetime: { ...post, path: '/api/practice/lifetime' },
+  practiceNoticeLength: { ...post, path: '/api/practice/notice-length' },
   practiceReset: { ...post, path: '/api/practice/reset' },
 
   agentWorkdir: { ...get, path: '/api/agent/workdirs/:sha256', role: 'agent', gives: 'bytes' },

@@ -20,7 +20,11 @@ export const withdrawRequest = z
   .strictObject({ machine })
   .meta({ id: 'PracticeWithdraw', description: 'Takes back a notice that was not carried out yet.' })
 export const priceRequest = z
-  .strictObject({ offer: pool, amount: moneyView.shape.amount.describe('an hour') })
+  .strictObject({
+    offer: pool,
+    amount: moneyView.shape.amount.nullable().describe('an hour; null: the market makes the price again'),
+    ttl: duration.optional().describe('ms that it holds; left out: until it is set again'),
+  })
   .meta({ id: 'PracticePrice' })
 export const capacityRequest = z
   .strictObject({
@@ -31,6 +35,12 @@ export const capacityRequest = z
 export const quotaRequest = z
   .strictObject({ region: line, cpus: z.number().min(0).max(1e6).nullable().describe('null: no limit') })
   .meta({ id: 'PracticeQuota' })
+export const lifetimeRequest = z
+  .strictObject({ offer: pool, lifetime: duration.nullable().describe('ms, for those that run too; null: for ever') })
+  .meta({ id: 'PracticeLifetime' })
+export const noticeLengthRequest = z
+  .strictObject({ offer: pool, length: duration.nullable().describe('ms; null: no notice at all') })
+  .meta({ id: 'PracticeNoticeLength', description: 'How long before it is taken a machine of these offers is told.' })
 export const resetRequest = z
   .strictObject({})
   .meta({ id: 'PracticeReset', description: 'Market, capacity and quota as they were at first; machines stay.' })
@@ -42,6 +52,8 @@ export type PracticeAct =
   | ({ readonly do: 'price' } & Wire<z.output<typeof priceRequest>>)
   | ({ readonly do: 'capacity' } & Wire<z.output<typeof capacityRequest>>)
   | ({ readonly do: 'quota' } & Wire<z.output<typeof quotaRequest>>)
+  | ({ readonly do: 'lifetime' } & Wire<z.output<typeof lifetimeRequest>>)
+  | ({ readonly do: 'notice-length' } & Wire<z.output<typeof noticeLengthRequest>>)
   | { readonly do: 'reset' }
 
 export const practiceView = z
@@ -50,7 +62,8 @@ export const practiceView = z
       z.strictObject({
         offer: line,
         price: moneyView,
-        capacity: z.int().min(0).nullable(),
+        capacity: z.int().min(0).nullable().describe('machines that there are; null: as many as asked for'),
+        used: z.int().min(0),
         notice: z.int().min(0).nullable(),
         lifetime: z.int().min(0).nullable(),
       }),
@@ -60,9 +73,11 @@ export const practiceView = z
       z.strictObject({
         id: line,
         offer: line,
-        state: z.string().max(60),
+        state: z.enum(['booting', 'running', 'ending', 'ended']),
+        because: z.string().max(60).nullable().describe('why it ended'),
         attempt: z.string().max(120).nullable(),
         startedAt: z.int().min(0),
+        endedAt: z.int().min(0).nullable(),
         noticeEndsAt: z.int().min(0).nullable(),
       }),
     ),

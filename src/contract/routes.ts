@@ -213,6 +213,18 @@ const described = {
     ...played,
     errors: ['practice_absent', 'offer_not_found'],
   },
+  practiceLifetime: {
+    says: 'Sets after how long the practice cloud ends machines of some offers.',
+    body: practice.lifetimeRequest,
+    ...played,
+    errors: ['practice_absent', 'offer_not_found'],
+  },
+  practiceNoticeLength: {
+    says: 'Sets how long the notice of some offers of the practice cloud is.',
+    body: practice.noticeLengthRequest,
+    ...played,
+    errors: ['practice_absent', 'offer_not_found'],
+  },
   practiceReset: {
     says: 'Sets the practice cloud back.',
     body: practice.resetRequest,

@@ -1,19 +1,9 @@
+import type { Bootstrap } from '../core/jobs/agent.ts'
 import type { Needs, Offer } from '../core/jobs/model.ts'
 import type { Money } from '../core/money/index.ts'
 import type { Duration, Instant } from '../core/time/index.ts'
 
-/** What a new machine's agent needs to find home. Written to a private file on the machine, never on a command line. */
-export interface Bootstrap {
-  readonly agentId: string
-  /** where the control plane listens */
-  readonly url: string
-  /** the agent's own token: for this machine only */
-  readonly token: string
-  /** it ends itself when it has not checked in this long after boot */
-  readonly checkin: Duration
-  /** where its checkpoints go without the control plane */
-  readonly checkpoints: { readonly directory: string }
-}
+export type { Bootstrap } from '../core/jobs/agent.ts'
 
 /** The row that a start is for: its id is client token and tag in one, with the installation's id. */
 export interface StartRequest {

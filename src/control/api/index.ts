@@ -233,6 +233,7 @@ async function practiceView(practice: Practice): Promise<PracticeView> {
       offer: `practice/${row.pool}`,
       price: moneyView(row.price),
       capacity: row.capacity,
+      used: row.used,
       notice: row.notice,
       lifetime: row.lifetime,
     })),
@@ -240,9 +241,11 @@ async function practiceView(practice: Practice): Promise<PracticeView> {
     machines: overview.machines.map((machine) => ({
       id: machine.id,
       offer: `practice/${machine.pool}`,
-      state: machine.because === null ? machine.state : `${machine.state} (${machine.because})`,
+      state: machine.state,
+      because: machine.because,
       attempt: machine.rowId,
       startedAt: machine.startedAt,
+      endedAt: machine.endedAt,
       noticeEndsAt: machine.notice?.endsAt ?? null,
     })),
   }
@@ -264,11 +267,20 @@ async function play(context: Context, practice: Practice, act: PracticeAct): Pro
       case 'reclaim':
         return void (await practice.reclaim(await machineTarget(context, act.machine)))
       case 'price':
-        return void (await practice.setPrice(act.offer, moneyOf({ amount: act.amount, currency: 'USD' }), null))
+        if (act.amount === null) return void (await practice.clearPrice(act.offer))
+        return void (await practice.setPrice(
+          act.offer,
+          moneyOf({ amount: act.amount, currency: 'USD' }),
+          act.ttl ?? null,
+        ))
       case 'capacity':
         return void (await practice.setCapacity(act.offer, act.machines))
       case 'quota':
         return void (await practice.setQuota(act.region, act.cpus))
+      case 'lifetime':
+        return void (await practice.setLifetime(act.offer, act.lifetime))
+      case 'notice-length':
+        return void (await practice.setNoticeLength(act.offer, act.length))
       case 'reset':
         return void (await practice.reset())
     }

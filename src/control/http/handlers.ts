@@ -123,6 +123,8 @@ export function createHandlers({ api, agents, workdirs, outputs, streams, openap
     practicePrice: ({ body, by }) => api.playPractice({ do: 'price', ...body }, by),
     practiceCapacity: ({ body, by }) => api.playPractice({ do: 'capacity', ...body }, by),
     practiceQuota: ({ body, by }) => api.playPractice({ do: 'quota', ...body }, by),
+    practiceLifetime: ({ body, by }) => api.playPractice({ do: 'lifetime', ...body }, by),
+    practiceNoticeLength: ({ body, by }) => api.playPractice({ do: 'notice-length', ...body }, by),
     practiceReset: ({ by }) => api.playPractice({ do: 'reset' }, by),
 
     agentWorkdir: async ({ params, agent, outgoing }) => {

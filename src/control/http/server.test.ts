@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createClient } from '../../contract/client.ts'
-import { PortalError } from '../../contract/errors.ts'
+import type { PortalError } from '../../contract/errors.ts'
 import { serveMemory, token, agentToken, type Served } from './testing.ts'
 
 let served: Served

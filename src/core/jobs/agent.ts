@@ -7,6 +7,19 @@ import type { Duration, Instant } from '../time/index.ts'
  * How both travel stands in `contract/agent.ts`.
  */
 
+/** What a new machine's agent needs to find home. Written to a private file on the machine, never on a command line. */
+export interface Bootstrap {
+  readonly agentId: string
+  /** where the control plane listens */
+  readonly url: string
+  /** the agent's own token: for this machine only */
+  readonly token: string
+  /** it ends itself when it has not checked in this long after boot */
+  readonly checkin: Duration
+  /** where its checkpoints go without the control plane */
+  readonly checkpoints: { readonly directory: string }
+}
+
 export interface MachineReport {
   readonly cpus: number
   readonly memoryBytes: number
