@@ -1,8 +1,8 @@
 import { StoreError } from './errors.ts'
 import type { Store } from './port.ts'
 
-export { LockedError, StoreError, type Holder, type StoreErrorCode } from './errors.ts'
-export { takeLock, type Lock } from './lock.ts'
+export { LockedError, StoreError } from './errors.ts'
+export { takeLock } from './lock.ts'
 export type * from './port.ts'
 
 /**

@@ -88,13 +88,19 @@ export interface Store {
   jobByName(name: string): Promise<JobRecord | null>
   /** Jobs whose name begins so: completion, prefixes and the nearest known. */
   jobsByPrefix(prefix: string, limit: number): Promise<readonly JobRecord[]>
-  /** Newest first, at most 1,000 where no limit is given; `ended: false` leaves out those that ended, `true` the others. */
+  /**
+   * Newest first, at most 1,000 where no limit is given; `ended: false` leaves out those that ended, `true` the others. The
+   * page before the instant `before`: no page ends among jobs of one instant, so one may be longer than its limit.
+   */
   jobs(filter: {
     readonly ended?: boolean
     readonly limit?: number
     readonly before?: Instant
   }): Promise<readonly JobRecord[]>
-  /** What is due, oldest first, by an index: jobs that ended too. `Number.MAX_SAFE_INTEGER` is never due. */
+  /**
+   * What is due, oldest first, by an index: jobs that ended too. `Infinity` is never due, and is read back as
+   * `Number.MAX_SAFE_INTEGER`.
+   */
   jobsDue(now: Instant, limit: number): Promise<readonly JobRecord[]>
   nextDue(): Promise<Instant | null>
   attemptsOf(jobId: string): Promise<readonly AttemptRecord[]>

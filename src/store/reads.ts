@@ -4,7 +4,7 @@ import type { EventRecord } from '../core/decisions.ts'
 import type { Store, TableName, Tables } from './port.ts'
 
 /** `jobs` without a limit gives this many: nobody is handed a million rows unasked. */
-export const jobsAtMost = 1000
+const jobsAtMost = 1000
 
 /** Beyond every character, so that a range by prefix ends after all names that begin so. */
 const lastCharacter = '\u{10FFFF}'
@@ -29,13 +29,18 @@ export function reads(
     jobByName: (name) => first('jobs', statements.jobByName({ name })),
     jobsByPrefix: (prefix, limit) =>
       all('jobs', statements.jobsByPrefix({ from: prefix, to: `${prefix}${lastCharacter}`, limit })),
-    jobs: ({ ended, limit = jobsAtMost, before = Number.MAX_SAFE_INTEGER }) =>
-      all(
-        'jobs',
-        ended === undefined
-          ? statements.jobs({ before, limit })
-          : statements.jobsByEnded({ ended: ended ? 1 : 0, before, limit }),
-      ),
+    jobs: async ({ ended: asked, limit = jobsAtMost, before = Number.MAX_SAFE_INTEGER }) => {
+      const ended = asked ? 1 : 0
+      const any = asked === undefined
+      const page = await query(
+        any ? statements.jobs({ before, limit }) : statements.jobsByEnded({ ended, before, limit }),
+      )
+      const last = page.length === limit ? page.at(-1) : undefined
+      if (last === undefined) return page.map((raw) => fromRow('jobs', raw))
+      const tie = { at: last['created_at'] as number, nr: last['nr'] as number }
+      const rest = await query(any ? statements.jobsTied(tie) : statements.jobsTiedByEnded({ ended, ...tie }))
+      return [...page, ...rest].map((raw) => fromRow('jobs', raw))
+    },
     jobsDue: (now, limit) => all('jobs', statements.jobsDue({ now, limit })),
     nextDue: async () => {
       const [raw] = await query(statements.nextDue({}))

@@ -5,19 +5,22 @@ export type Cell = string | number | null
 /** A row as a driver gives it: by column. */
 export type Raw = Readonly<Record<string, unknown>>
 
+/** An instant that never comes. JSON has no `Infinity`, which is taken for it and comes back as this. */
+const never = Number.MAX_SAFE_INTEGER
+
 /**
  * A record is kept whole, as one JSON document, so that a new field needs no migration. What is looked up, guarded or
  * sorted by stands beside it in columns of their own; they are derived from the record here and nowhere else.
  */
 type ColumnsOf<T extends TableName> = (row: Tables[T]) => Readonly<Record<string, Cell>>
-export const columnsOf: { readonly [T in TableName]: ColumnsOf<T> } = {
+const columnsOf: { readonly [T in TableName]: ColumnsOf<T> } = {
   jobs: ({ name, state, createdAt, due }) => ({
     name: text('jobs.name', name),
     state: state.is,
     ended: isEnded(state) ? 1 : 0,
     created_at: whole('jobs.createdAt', createdAt),
-    // beyond every calendar means never: such a row stands in no index of what is due
-    due: due === Number.MAX_SAFE_INTEGER ? null : whole('jobs.due', due),
+    // what is never due stands in no index of what is due
+    due: due >= never ? null : whole('jobs.due', due),
   }),
   attempts: ({ jobId, token, agentId, state }) => ({
     job_id: text('attempts.jobId', jobId),
@@ -59,6 +62,7 @@ export const toColumns = <T extends TableName>(table: T, row: Tables[T]): Record
 export const fromRow = <T extends TableName>(table: T, raw: Raw): Tables[T] => {
   const row = JSON.parse(raw['doc'] as string) as Record<string, unknown>
   row['version'] = raw['version']
+  if (table === 'jobs') row['due'] = raw['due'] ?? never
   if (table === 'connections') row['committedMicros'] = raw['committed_micros']
   return row as unknown as Tables[T]
 }

@@ -92,6 +92,19 @@ export function statementsFor(dialect: Dialect, { rowLocks }: { readonly rowLock
         .orderBy('nr', 'desc')
         .limit(limit),
     ),
+    /** The rest of those of one instant. */
+    jobsTied: prepared<{ at: number; nr: number }>(({ at, nr }) =>
+      db.selectFrom('jobs').selectAll().where('created_at', '=', at).where('nr', '<', nr).orderBy('nr', 'desc'),
+    ),
+    jobsTiedByEnded: prepared<{ ended: number; at: number; nr: number }>(({ ended, at, nr }) =>
+      db
+        .selectFrom('jobs')
+        .selectAll()
+        .where('ended', '=', ended)
+        .where('created_at', '=', at)
+        .where('nr', '<', nr)
+        .orderBy('nr', 'desc'),
+    ),
     jobsDue: prepared<{ now: number; limit: number }>(({ now, limit }) =>
       db.selectFrom('jobs').selectAll().where('due', '<=', now).orderBy('due').orderBy('nr').limit(limit),
     ),

@@ -14,6 +14,8 @@ const asked = {
   jobsByPrefix: statements.jobsByPrefix({ from: 'a', to: 'b', limit: 1 }),
   jobs: statements.jobs({ before: 1, limit: 1 }),
   jobsByEnded: statements.jobsByEnded({ ended: 0, before: 1, limit: 1 }),
+  jobsTied: statements.jobsTied({ at: 1, nr: 1 }),
+  jobsTiedByEnded: statements.jobsTiedByEnded({ ended: 0, at: 1, nr: 1 }),
   jobsDue: statements.jobsDue({ now: 1, limit: 1 }),
   nextDue: statements.nextDue({}),
   attemptsOf: statements.attemptsOf({ job: 'a' }),
