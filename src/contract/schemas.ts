@@ -78,7 +78,7 @@ export const exitView = z
 export type ExitView = Got<typeof exitView>
 
 export const refusedValue = z
-  .strictObject({ path: z.string().max(4000), type: z.string().max(1000), reason: sentence, advice: sentence })
+  .strictObject({ path: z.string().max(8000), type: z.string().max(2000), reason: sentence, advice: sentence })
   .meta({ id: 'RefusedValue', description: 'A value that a checkpoint cannot carry: where, what, why, what to do.' })
 export type RefusedValueView = Got<typeof refusedValue>
 
@@ -178,10 +178,7 @@ export const emptyRequest = z.strictObject({}).describe('an empty object')
 export const refParams = z.strictObject({ ref: jobRef })
 export const shaParams = z.strictObject({ sha256 })
 export const attemptParams = z.strictObject({
-  id: z
-    .string()
-    .max(120)
-    .regex(/^[A-Za-z0-9][A-Za-z0-9_-]*\.\d{1,9}$/, "an attempt's id: JOBID.TOKEN"),
+  id: z.string().regex(/^[A-Za-z0-9_-]{1,100}\.\d{1,10}$/, "an attempt's id: JOBID.TOKEN"),
 })
 
 /** Queries arrive as text; what a client writes is text, number or boolean. */

@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import pino from 'pino'
 import { directoryStore, jobKey } from '../checkpoints/index.ts'
-import type { ToControl } from '../contract/agent.ts'
 import { PortalError, portalError } from '../contract/errors.ts'
 import { homeDirectory, homeFiles } from '../contract/home.ts'
 import { firstConnections, openProviders } from '../providers/index.ts'
@@ -115,7 +114,6 @@ async function serve(): Promise<void> {
       shutdown: () => void setTimeout(() => void stop('asked to').then(() => process.exit(0)), 50),
     }),
     agents: openGateway({ key, store, agents, stored: (jobId) => engine.wake(jobId), closed: () => stopping }),
-    checkAgentMessage: (message) => message as ToControl,
     token: home.token,
     person: userInfo().username,
     version: version(),

@@ -6,13 +6,7 @@ import { agentToken, serveMemory, token, type Served } from './testing.ts'
 let served: Served
 const sockets: WebSocket[] = []
 beforeEach(async () => {
-  served = await serveMemory({
-    times: { pingMs: 50 },
-    checkAgentMessage: (message) => {
-      if ((message as { t?: unknown }).t === 'nonsense') throw new TypeError('t: expected hello or report')
-      return message as never
-    },
-  })
+  served = await serveMemory({ times: { pingMs: 50 } })
 })
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.terminate()
@@ -61,10 +55,10 @@ test('without its token, at another address, from a web page: not let in', async
 
 test.for([
   ['what is not JSON', 'x', /^1008 .*JSON/],
-  ['what the schema refuses', JSON.stringify({ t: 'nonsense' }), /^1008 t: expected hello or report/],
+  ['what the schema refuses', JSON.stringify({ t: 'nonsense' }), /^1008 \S+/],
   ['a hello in the name of another', JSON.stringify({ ...hello, agentId: 'agent-2' }), /^1008 agentId/],
   ['binary data', Buffer.from('{}'), /^1008 expected text/],
-  ['more than a message may have', 'x'.repeat(9 * 1024 * 1024), /^1009/],
+  ['more than a message may have', 'x'.repeat(33 * 1024 * 1024), /^1009/],
 ] as const)('%s ends the connection, not the server', async ([, message, reason]) => {
   const socket = dial(agentToken)
   await opened(socket)

@@ -3,7 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import { WebSocketServer, type RawData, type WebSocket } from 'ws'
-import type { ToAgent, ToControl } from '../../contract/agent.ts'
+import { checkToControl } from '../../contract/agent-schema.ts'
+import type { ToAgent } from '../../contract/agent.ts'
 import { PortalError, portalError } from '../../contract/errors.ts'
 import { agentSocketPath } from '../../contract/paths.ts'
 import type { AgentGateway, AgentLink, AgentSession } from './api.ts'
@@ -21,17 +22,15 @@ export interface AgentSocketParts {
   readonly agents: AgentGateway
   readonly hosts: readonly string[]
   readonly log: Logger
-  /** Checks a message against the protocol's schema; throws an Error whose message names the place. */
-  readonly check: (message: unknown) => ToControl
   readonly pingMs: number
 }
 
-/** Of one message, bytes: a report of many attempts, or a piece of a log in base64. */
-const messageLimit = 8 * 1024 * 1024
+/** Of one message, bytes: a report may name a thousand refused values for each of many attempts. */
+const messageLimit = 32 * 1024 * 1024
 /** What may wait for an agent that reads slowly, bytes; more, and it is cut off: after its connect it gets all orders again. */
 const queueLimit = 16 * 1024 * 1024
 
-export function createAgentSockets({ agents, hosts, log, check, pingMs }: AgentSocketParts): AgentSockets {
+export function createAgentSockets({ agents, hosts, log, pingMs }: AgentSocketParts): AgentSockets {
   const server = new WebSocketServer({ noServer: true, maxPayload: messageLimit, perMessageDeflate: false })
   const open = new Map<string, { readonly socket: WebSocket; readonly leave: () => void }>()
   let closed = false
@@ -94,7 +93,7 @@ export function createAgentSockets({ agents, hosts, log, check, pingMs }: AgentS
       if (session === null) return
       try {
         if (binary) throw new TypeError('expected text, not binary data')
-        const message = check(JSON.parse((data as Buffer).toString('utf8')))
+        const message = checkToControl(JSON.parse((data as Buffer).toString('utf8')))
         if (message.t === 'hello' && message.agentId !== agentId)
           throw new TypeError('agentId: another than the token belongs to')
         session.received(message)

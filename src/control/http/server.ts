@@ -6,7 +6,6 @@ import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { Hono } from 'hono'
 import type { Logger } from 'pino'
-import type { ToControl } from '../../contract/agent.ts'
 import { PortalError, portalError } from '../../contract/errors.ts'
 import { openapiDocument } from '../../contract/openapi.ts'
 import type { RouteName } from '../../contract/paths.ts'
@@ -24,8 +23,6 @@ import { createStreams, type StreamTimes } from './streams.ts'
 export interface ServerOptions {
   readonly api: ControlApi
   readonly agents: AgentGateway
-  /** Checks what an agent says; throws an Error that names the place. */
-  readonly checkAgentMessage: (message: unknown) => ToControl
   /** the token of the private file: who shows it is `person` */
   readonly token: string
   /** by which name a person's acts are recorded */
@@ -69,7 +66,6 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
     agents: options.agents,
     hosts,
     log,
-    check: options.checkAgentMessage,
     pingMs: options.times?.pingMs ?? 20_000,
   })
   let closing = false

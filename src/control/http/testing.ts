@@ -68,7 +68,6 @@ export async function serveMemory(options: Partial<ServerOptions> = {}): Promise
   const server = await createServer({
     api: { ...api, followLog: (...args) => cuttable(api.followLog(...args)) },
     agents,
-    checkAgentMessage: (message) => message as ToControl,
     token,
     person: 'tester',
     version: '1.2.3',
@@ -93,7 +92,7 @@ export async function serveMemory(options: Partial<ServerOptions> = {}): Promise
   }
 }
 
-function createMemory(): { memory: Memory; api: ControlApi; agents: AgentGateway } {
+export function createMemory(): { memory: Memory; api: ControlApi; agents: AgentGateway } {
   let changed = Promise.withResolvers<void>()
   const wake = () => {
     changed.resolve()
