@@ -55,7 +55,7 @@ export interface PracticeMachine {
   readonly hardStopAt: Instant
   readonly folder: string
   /** how it is ended for sure */
-  readonly confined: 'namespace' | 'environment' | null
+  readonly confined: 'namespace' | 'environment'
 }
 
 export interface MarketOverview {

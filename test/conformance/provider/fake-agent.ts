@@ -18,6 +18,8 @@ if (existsSync(join(folder, 'refuse'))) {
 // a grandchild in a session of its own, whose parent has ended: what a careless ending leaves behind
 const child = `setsid sleep 600 & echo $! > "${join(folder, 'stray.pid')}"`
 spawn('sh', ['-c', child], { stdio: 'ignore', detached: true, env: { ...process.env, STRAY_OF: folder } }).unref()
+if (existsSync(join(folder, 'wipe')))
+  spawn('sh', ['-c', 'sleep 600; :', `${folder}/wiped`], { stdio: 'ignore', detached: true, env: {} }).unref()
 writeFileSync(join(folder, 'environment.json'), JSON.stringify(process.env))
 appendFileSync(join(folder, 'started'), `${JSON.stringify({ agentId, pid: process.pid })}\n`)
 setInterval(() => {

@@ -16,22 +16,25 @@ export interface Confinement {
 }
 
 const namespace = ['--pid', '--fork', '--kill-child', '--mount-proc']
-const candidates: readonly (readonly string[])[] = [
-  ['unshare', ...namespace],
+
+/** The surest first. */
+export const confinements: readonly Confinement[] = [
+  { kind: 'namespace', prefix: ['unshare', ...namespace] },
   // without privileges: as the owner of a user namespace, inside which further namespaces can be made
-  ['unshare', '--user', '--map-root-user', ...namespace],
+  { kind: 'namespace', prefix: ['unshare', '--user', '--map-root-user', ...namespace] },
+  { kind: 'environment', prefix: [] },
 ]
 
 /** The surest way that works here, by trying. */
 export async function findConfinement(): Promise<Confinement> {
-  for (const prefix of candidates) {
-    if (await works([...prefix, 'true'])) return { kind: 'namespace', prefix }
-  }
+  for (const one of confinements) if (one.prefix.length === 0 || (await permitted(one))) return one
   return { kind: 'environment', prefix: [] }
 }
 
-const works = ([program = '', ...args]: readonly string[]) =>
-  new Promise<boolean>((resolve) => {
+/** Whether a program can be run that way. */
+export const permitted = ({ prefix }: Confinement): Promise<boolean> =>
+  new Promise((resolve) => {
+    const [program = 'true', ...args] = [...prefix, 'true']
     execFile(program, args, { timeout: 5 * second }, (error) => resolve(error === null))
   })
 
@@ -39,22 +42,18 @@ const works = ([program = '', ...args]: readonly string[]) =>
 export const machineMark = 'PORTAL_PRACTICE_MACHINE'
 
 /**
- * Kills every process of a machine, and returns when none is left. `outer` is the process that holds its namespace.
+ * Kills every process of a machine, and returns when none is left. `outer` is the process that was booted.
  * Throws when some are still there after ten seconds (one that the kernel cannot interrupt).
  */
-export async function killAll(machineId: string, outer: ProcessIdentity | null): Promise<void> {
+export async function killAll(
+  machineId: string,
+  outer: ProcessIdentity | null,
+  kind: Confinement['kind'],
+): Promise<void> {
   const patience = Date.now() + 10 * second
-  if (outer !== null && isAlive(outer)) {
-    // the namespace's first process goes last of all in it, and `outer` only after that: so its end says that all ended
-    const inner = (childrenOf(outer.pid) ?? []).map(identityOf).filter((one) => one !== null)
-    if (inner.length === 0) kill(outer)
-    for (const one of inner) kill(one)
-    const politely = Date.now() + 2 * second
-    while (isAlive(outer)) {
-      if (Date.now() > politely) kill(outer)
-      if (Date.now() > patience) break
-      await sleep(5)
-    }
+  if (outer !== null) {
+    if (kind === 'namespace') await killNamespace(outer)
+    else kill(outer)
   }
   for (;;) {
     const left = markedProcesses(machineId)
@@ -66,6 +65,15 @@ export async function killAll(machineId: string, outer: ProcessIdentity | null):
     for (const one of left) kill(one)
     await sleep(10)
   }
+}
+
+/** The namespace's first process goes last of all in it, and `outer` only after that: so its end says that all ended. */
+async function killNamespace(outer: ProcessIdentity): Promise<void> {
+  for (const first of (childrenOf(outer.pid) ?? []).map(identityOf)) if (first !== null) kill(first)
+  const patience = Date.now() + 2 * second
+  while (isAlive(outer) && Date.now() < patience) await sleep(5)
+  // with it the kernel kills the first, and with that the rest
+  kill(outer)
 }
 
 /** Who carries the mark of this machine, where `/proc` tells. */

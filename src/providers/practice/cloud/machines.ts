@@ -111,11 +111,11 @@ export class Machines {
     return ending
   }
 
-  async #endOnce({ id, folder }: MachineRecord, because: Because): Promise<void> {
+  async #endOnce({ id, folder, confined }: MachineRecord, because: Because): Promise<void> {
     // a full disk must not keep a machine alive
     await this.#ledger.change(id, { state: 'ending', because }).catch(complain(`end of ${id}`))
     const spawned = await this.#spawning.get(id)
-    await killAll(id, this.#ledger.machine(id)?.process ?? spawned ?? null)
+    await killAll(id, this.#ledger.machine(id)?.process ?? spawned ?? null, confined)
     // the token in it is of no more use, and nobody's to find
     await rm(join(folder, 'bootstrap.json'), { force: true })
     await this.#ledger.change(id, { state: 'ended', endedAt: this.#now(), process: null })
