@@ -3,7 +3,7 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
 
-const { CONTROL_BYTES, DONE, SLOTS, SLOT_BYTES, TOTAL, TURNS, WAKE } = /** @type {typeof import('./shared.cjs')} */ (
+const { DONE, SLOTS, SLOT_BYTES, TOTAL, TURNS, WAKE } = /** @type {typeof import('./shared.cjs')} */ (
   createRequire(import.meta.url)('./shared.cjs')
 )
 

@@ -30,6 +30,8 @@ let phase = 'starting'
 let restoredDigest = null
 /** the job's thread is at a safe point and listens */
 let talking = false
+/** `run` came before the job's thread said that its values are in place */
+let mayRun = false
 /** @type {import('node:net').Socket | null} */
 let socket = null
 let quietUntil = 0
@@ -132,7 +134,9 @@ const connectUntil = async (until) => {
 /** Says hello and listens until the connection ends. @param {import('node:net').Socket} opened */
 const attach = (opened) => {
   socket = opened
+  mayRun = false
   const reader = new FrameReader()
+  /** @type {Promise<unknown>} */
   let work = Promise.resolve()
   let queued = 0
   opened.on('data', (bytes) => {
@@ -146,7 +150,8 @@ const attach = (opened) => {
         work = work
           .then(() => (socket === opened ? onFrame(meta, payload) : undefined))
           .then(() => {
-            if (--queued === 0) opened.resume()
+            queued--
+            return queued === 0 ? opened.resume() : opened
           })
           .catch(() => opened.destroy())
       }
@@ -174,6 +179,13 @@ const attach = (opened) => {
   return closed
 }
 
+const startRunning = () => {
+  phase = 'running'
+  // what is asked already is seen at the very first safe point
+  look()
+  tell({ t: 'run' })
+}
+
 /** @param {any} meta @param {Buffer} payload */
 const onFrame = (meta, payload) => {
   switch (meta.t) {
@@ -188,9 +200,9 @@ const onFrame = (meta, payload) => {
     case 'damaged':
       return phase === 'starting' ? tell(meta) : undefined
     case 'run':
+      if (phase === 'starting') mayRun = true
       if (phase !== 'waiting') return undefined
-      phase = 'running'
-      return tell(meta)
+      return startRunning()
     case 'exit':
       return tell(meta)
     case 'go':
@@ -261,7 +273,10 @@ const sendChunks = async ({ id, stream, slot, bytes }) => {
   for (const piece of pieces) written = write(opened, piece)
   opened.uncork()
   // the next slot is hashed while this one is on its way
-  void written.then(() => tell({ t: 'free', slot }))
+  void written.then(() => {
+    tell({ t: 'free', slot })
+    return undefined
+  })
   if (opened.writableLength > SLOT_BYTES) await written
   return undefined
 }
@@ -278,7 +293,7 @@ const onMessage = async (message) => {
       phase = 'waiting'
       restoredDigest = message.digest
       if (message.frame) socket?.write(frameHead(message.frame))
-      return undefined
+      return mayRun ? startRunning() : undefined
     case 'safe-point': {
       writeCounters()
       if (!socket) {

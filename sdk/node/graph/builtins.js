@@ -103,9 +103,8 @@ export const typedArrayTypes = new Map(
 
 const carriedNames = [
   ...typedArrayTypes.keys(),
-  ...['Object', 'Array', 'Map', 'Set', 'Date', 'RegExp', 'ArrayBuffer', 'DataView', 'Buffer', 'URL'],
-  ...['Number', 'String', 'Boolean', 'BigInt', 'Symbol'],
-  ...['Error', 'TypeError', 'RangeError', 'SyntaxError', 'ReferenceError', 'EvalError', 'URIError', 'AggregateError'],
+  ...'Object Array Map Set Date RegExp ArrayBuffer DataView Buffer URL Number String Boolean BigInt Symbol'.split(' '),
+  ...'Error TypeError RangeError SyntaxError ReferenceError EvalError URIError AggregateError'.split(' '),
 ]
 /** Constructors whose instances are carried, by name; a class as a value is carried by that name. */
 export const constructorsByName = new Map(carriedNames.map((name) => [name, global[name]]))

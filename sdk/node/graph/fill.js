@@ -15,6 +15,7 @@ import {
   setPrototypeOf,
   typedArrayBuffer,
   typedArrayOffset,
+  types,
 } from './builtins.js'
 import { hasOnlyElements } from './extras.js'
 import { Attribute, Flag, Kind } from './format.js'
@@ -131,7 +132,7 @@ const presentKeys = (object, kind) => {
     if (kind === Kind.regexp) return key !== 'lastIndex'
     const element = String(Number(key)) === key && Number(key) >= 0
     if (elementsToo) return key !== 'length' ? !element : kind !== Kind.array
-    return kind === Kind.boxed && object instanceof String ? key !== 'length' && !element : true
+    return kind === Kind.boxed && types.isStringObject(object) ? key !== 'length' && !element : true
   })
 }
 

@@ -34,7 +34,7 @@ export class Origin {
   path() {
     const steps = []
     for (let at = /** @type {Origin} */ (this); at.parent !== null; at = at.parent) steps.push(at.step)
-    return steps.reverse()
+    return steps.toReversed()
   }
 }
 
@@ -43,5 +43,11 @@ export class Origins {
     this.root = new Origin(null, '')
     /** @type {WeakMap<object, Origin>} */
     this.of = new WeakMap()
+  }
+
+  /** @param {object} object @param {Origin | null} origin */
+  note(object, origin) {
+    if (origin) this.of.set(object, origin)
+    else this.of.delete(object)
   }
 }

@@ -15,6 +15,28 @@ export class Step {
     this.value = value
     this.byNumber = byNumber
   }
+
+  /** @param {Step} other */
+  same(other) {
+    return this.kind === other.kind && this.byNumber === other.byNumber && Object.is(this.value, other.value)
+  }
+
+  get text() {
+    switch (this.kind) {
+      case 'at':
+        return this.byNumber ? `.get(key ${this.value})` : `.get(${primitive(this.value)})`
+      case 'key':
+        return `.keys()[${this.value}]`
+      case 'member':
+        return `.values()[${this.value}]`
+      case 'prototype':
+        return '.[[Prototype]]'
+      case 'buffer':
+        return '.buffer'
+      default:
+        return '.toPortal()'
+    }
+  }
 }
 
 export const prototypeStep = new Step('prototype')
@@ -26,11 +48,9 @@ export const dataStep = new Step('data')
 /** @param {PathStep} a @param {PathStep} b */
 export const sameStep = (a, b) => {
   if (a === b) return true
-  if (a instanceof Step && b instanceof Step)
-    return a.kind === b.kind && a.byNumber === b.byNumber && Object.is(a.value, b.value)
-  return (typeof a === 'number' || typeof b === 'number') && !(a instanceof Step || b instanceof Step)
-    ? typeof a !== 'symbol' && typeof b !== 'symbol' && String(a) === String(b)
-    : false
+  if (a instanceof Step || b instanceof Step) return a instanceof Step && b instanceof Step && a.same(b)
+  // an element's number and the key that it is are one
+  return typeof a !== 'symbol' && typeof b !== 'symbol' && String(a) === String(b)
 }
 
 const LONGEST = 400
@@ -43,20 +63,7 @@ const shown = (step) => {
     if (/^[A-Za-z_$][\w$]*$/.test(step)) return `.${step}`
     return /^(0|[1-9]\d*)$/.test(step) ? `[${step}]` : `[${JSON.stringify(step)}]`
   }
-  switch (step.kind) {
-    case 'at':
-      return step.byNumber ? `.get(key ${step.value})` : `.get(${primitive(step.value)})`
-    case 'key':
-      return `.keys()[${step.value}]`
-    case 'member':
-      return `.values()[${step.value}]`
-    case 'prototype':
-      return '.[[Prototype]]'
-    case 'buffer':
-      return '.buffer'
-    default:
-      return '.toPortal()'
-  }
+  return step.text
 }
 
 /** @param {unknown} value */

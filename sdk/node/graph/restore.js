@@ -22,6 +22,7 @@ import {
   typedArrayName,
   typedArrayOffset,
   typedArrayTypes,
+  types,
   unbox,
   viewBuffer,
   viewLength,
@@ -41,14 +42,6 @@ import { usualPrototype } from './walk.js'
  * @typedef {import('./records.js').Record_} Record_
  * @typedef {import('./origins.js').Origin} Origin
  */
-
-/** A reference while records are only scanned. */
-class Ref {
-  /** @param {number} number */
-  constructor(number) {
-    this.number = number
-  }
-}
 
 export class Restore {
   /**
@@ -100,17 +93,14 @@ export class Restore {
     }
     this.fillAll()
     if (this.refusals.any) return
-    for (const [number, origin] of this.originOf.entries()) {
-      if (origin) this.origins.of.set(this.objects[number], origin)
-      else this.origins.of.delete(this.objects[number])
-    }
+    for (const [number, origin] of this.originOf.entries()) this.origins.note(this.objects[number], origin)
   }
 
   /** @param {number} number */
   pathOf(number) {
     const steps = []
     for (let at = number; at > 0; at = /** @type {number} */ (this.parents[at])) steps.push(/** @type {PathStep} */ (this.steps[at]))
-    return pathText(steps.reverse())
+    return pathText(steps.toReversed())
   }
 
   /** @param {number} number @param {string} type @param {string} reason @param {string} advice */
@@ -128,7 +118,8 @@ export class Restore {
         this.steps.push(step)
       }
       if (this.edges) (this.edges[this.current] ??= []).push(number)
-      return new Ref(number)
+      // while records are only scanned, a reference stands for the object
+      return { number }
     })
     for (this.current = 0; this.current < this.counts.objects; this.current++) {
       if (this.current >= this.parents.length) throw new FormatError('an object that nothing refers to')
@@ -274,8 +265,8 @@ export class Restore {
 
   makeViews() {
     for (const { number, record, candidate } of this.views) {
-      const base = record.value instanceof Ref ? this.objects[record.value.number] : undefined
-      if (!(base instanceof ArrayBuffer)) throw new FormatError('a view without memory')
+      const base = this.objects[/** @type {any} */ (record.value)?.number ?? -1]
+      if (!types.isArrayBuffer(base)) throw new FormatError('a view without memory')
       if (candidate !== undefined) {
         const typed = record.kind === Kind.typedArray
         const same =

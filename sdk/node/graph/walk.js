@@ -68,6 +68,13 @@ class Shape {
     this.next = new Map()
     this.number = -1
   }
+
+  /** The shape with one key more. @param {PropertyKey} key */
+  with(key) {
+    let next = this.next.get(key)
+    if (next === undefined) this.next.set(key, (next = new Shape()))
+    return next
+  }
 }
 
 export class Walk {
@@ -157,7 +164,7 @@ export class Walk {
     /** @type {PathStep[]} */
     const steps = last === undefined ? [] : [last]
     for (let at = number; at > 0; at = /** @type {number} */ (this.parents[at])) steps.push(/** @type {PathStep} */ (this.steps[at]))
-    return steps.reverse()
+    return steps.toReversed()
   }
 
   /** @param {PathStep[]} path @param {{ type: string, reason: string, advice: string }} refusal */
@@ -396,11 +403,7 @@ export class Walk {
   properties(object, keys) {
     const out = /** @type {Writer} */ (this.out)
     let shape = this.shapes
-    for (const key of keys) {
-      let next = shape.next.get(key)
-      if (next === undefined) shape.next.set(key, (next = new Shape()))
-      shape = next
-    }
+    for (const key of keys) shape = shape.with(key)
     if (shape.number < 0) {
       out.count(this.shapeCount)
       out.count(keys.length)
