@@ -45,11 +45,20 @@ export const environmentRefusals = (saved, here, bitExact) => {
   })
   const refused = []
   if (saved.language !== here.language)
-    refused.push(differs('language', 'the state was saved by another SDK', 'start the job with the same command as before'))
+    refused.push(
+      differs('language', 'the state was saved by another SDK', 'start the job with the same command as before'),
+    )
   if (saved.byteorder !== here.byteorder)
-    refused.push(differs('byteorder', 'numbers in memory are written the other way round', 'choose a machine of the same byte order'))
+    refused.push(
+      differs(
+        'byteorder',
+        'numbers in memory are written the other way round',
+        'choose a machine of the same byte order',
+      ),
+    )
   if (bitExact)
     for (const [key, reason] of exact)
-      if (saved[key] !== here[key]) refused.push(differs(key, reason, 'choose an equal machine, or do without --bit-exact'))
+      if (saved[key] !== here[key])
+        refused.push(differs(key, reason, 'choose an equal machine, or do without --bit-exact'))
   return refused
 }

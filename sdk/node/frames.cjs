@@ -58,14 +58,17 @@ class FrameReader {
       if (this.length < HEAD) return null
       const bytes = this.take(HEAD)
       this.head = { meta: bytes.readUInt32LE(0), payload: bytes.readUInt32LE(4) }
-      if (this.head.meta > this.mostMeta || this.head.meta < 2) throw new Error(`a message of ${this.head.meta} bytes came, which is not agreed`)
-      if (this.head.payload > MOST_PAYLOAD) throw new Error(`a payload of ${this.head.payload} bytes came, which is not agreed`)
+      if (this.head.meta > this.mostMeta || this.head.meta < 2)
+        throw new Error(`a message of ${this.head.meta} bytes came, which is not agreed`)
+      if (this.head.payload > MOST_PAYLOAD)
+        throw new Error(`a payload of ${this.head.payload} bytes came, which is not agreed`)
     }
     const { meta, payload } = this.head
     if (this.length < meta + payload) return null
     this.head = null
     const read = JSON.parse(this.take(meta).toString('utf8'))
-    if (typeof read !== 'object' || read === null || typeof read.t !== 'string') throw new Error('a message without a name came')
+    if (typeof read !== 'object' || read === null || typeof read.t !== 'string')
+      throw new Error('a message without a name came')
     return { meta: read, payload: payload === 0 ? Buffer.alloc(0) : this.take(payload) }
   }
 }

@@ -51,8 +51,11 @@ export class Job {
   async state(initial) {
     const prototype = typeof initial === 'object' && initial !== null ? Object.getPrototypeOf(initial) : undefined
     if (prototype !== Object.prototype && prototype !== null)
-      throw new TypeError('job.state takes a plain object of the values that make up the state: job.state({ step: 0, model })')
-    if (this.called) throw new Error('job.state was called a second time: a job has one state; put everything into the first call')
+      throw new TypeError(
+        'job.state takes a plain object of the values that make up the state: job.state({ step: 0, model })',
+      )
+    if (this.called)
+      throw new Error('job.state was called a second time: a job has one state; put everything into the first call')
     this.called = true
     const socketPath = process.env.PORTAL_SOCKET
     const flagPath = process.env.PORTAL_FLAG
@@ -72,7 +75,14 @@ export class Job {
   connect(root, socketPath, flagPath) {
     const origins = new Origins()
     new Walk(this.registry, origins, { discover: true }).run(root, () => {})
-    const hello = { t: 'hello', protocol: 1, sdk: 'node', version: VERSION, pid: process.pid, environment: environment() }
+    const hello = {
+      t: 'hello',
+      protocol: 1,
+      sdk: 'node',
+      version: VERSION,
+      pid: process.pid,
+      environment: environment(),
+    }
     this.talk = {
       link: new Link({ socketPath, flagPath, hello }, this.control),
       root,
@@ -160,7 +170,8 @@ export class Job {
     const undo = []
     for (const each of this.suspenders) {
       const back = each()
-      if (back instanceof Promise) throw new TypeError('job.onSuspend: the function returned a promise; a safe point cannot wait for it')
+      if (back instanceof Promise)
+        throw new TypeError('job.onSuspend: the function returned a promise; a safe point cannot wait for it')
       if (typeof back === 'function') undo.unshift(/** @type {() => void} */ (back))
     }
     return () => {

@@ -84,7 +84,7 @@ export class Sender {
 
   /** @param {Uint8Array} bytes */
   write(bytes) {
-    for (let at = 0; at < bytes.length; ) {
+    for (let at = 0; at < bytes.length;) {
       if (this.slot < 0) this.slot = this.takeSlot()
       const count = Math.min(SLOT_BYTES - this.filled, bytes.length - at)
       this.link.slots[this.slot]?.set(bytes.subarray(at, at + count), this.filled)
@@ -100,7 +100,8 @@ export class Sender {
   }
 
   flush() {
-    if (this.slot >= 0) this.link.post({ t: 'chunks', id: this.id, stream: this.stream, slot: this.slot, bytes: this.filled })
+    if (this.slot >= 0)
+      this.link.post({ t: 'chunks', id: this.id, stream: this.stream, slot: this.slot, bytes: this.filled })
     this.slot = -1
     this.filled = 0
   }

@@ -14,7 +14,8 @@ export const resolve = async (specifier, context, next) => {
   try {
     return await next(specifier, context)
   } catch (/** @type {any} */ error) {
-    if (!['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND', 'ERR_PACKAGE_PATH_NOT_EXPORTED'].includes(error?.code)) throw error
+    if (!['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND', 'ERR_PACKAGE_PATH_NOT_EXPORTED'].includes(error?.code))
+      throw error
     return { url: known.sdk, format: 'module', shortCircuit: true }
   }
 }

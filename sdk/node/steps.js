@@ -10,8 +10,10 @@ export class Steps {
   /** @param {import('./job.js').Job} job @param {any} state @param {string} key @param {number} end */
   constructor(job, state, key, end) {
     const next = state[key]
-    if (!Number.isSafeInteger(next)) throw new TypeError(`job.steps: state.${key} is ${String(next)}, not a whole number`)
-    if (typeof end !== 'number' || Number.isNaN(end)) throw new TypeError('job.steps: the third argument is the number of steps')
+    if (!Number.isSafeInteger(next))
+      throw new TypeError(`job.steps: state.${key} is ${String(next)}, not a whole number`)
+    if (typeof end !== 'number' || Number.isNaN(end))
+      throw new TypeError('job.steps: the third argument is the number of steps')
     this.job = job
     this.asked = job.asked
     this.numbers = job.numbers

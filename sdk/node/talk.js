@@ -90,7 +90,8 @@ class Incoming {
   place({ stream, offset, slot, bytes }, link) {
     const target = this.streams.get(stream)
     if (!target) return
-    if (!Number.isSafeInteger(offset) || offset < 0 || offset + bytes > target.length) exitJob('the agent sent more of the checkpoint than it said')
+    if (!Number.isSafeInteger(offset) || offset < 0 || offset + bytes > target.length)
+      exitJob('the agent sent more of the checkpoint than it said')
     target.set(/** @type {Uint8Array} */ (link.slots[slot]).subarray(0, bytes), offset)
   }
 }
@@ -102,7 +103,11 @@ const restore = (talk, incoming) => {
   if (refused.length > 0) return refuse(talk, refused, 'the environment cannot take the state')
   const meta = saved.meta ?? {}
   if (meta.format !== FORMAT)
-    return refuse(talk, [], `the state was written in format ${meta.format}, and this SDK reads ${FORMAT}: use the SDK that wrote it`)
+    return refuse(
+      talk,
+      [],
+      `the state was written in format ${meta.format}, and this SDK reads ${FORMAT}: use the SDK that wrote it`,
+    )
   const nothing = new Uint8Array()
   const restoring = new Restore(
     streams.get('graph') ?? nothing,
@@ -116,10 +121,12 @@ const restore = (talk, incoming) => {
   } catch (error) {
     return refuse(talk, [], error instanceof Error ? error.message : String(error))
   }
-  if (restoring.refusals.any) return refuse(talk, restoring.refusals.list(), 'the state cannot be put back into what the script holds')
+  if (restoring.refusals.any)
+    return refuse(talk, restoring.refusals.list(), 'the state cannot be put back into what the script holds')
   talk.clock.setCarried(Number(meta.clock) || 0)
   const digest = digestOf(talk)
-  if (digest !== saved.digest) return refuse(talk, [], `the restored values have another digest (${digest}) than the saved ones (${saved.digest})`)
+  if (digest !== saved.digest)
+    return refuse(talk, [], `the restored values have another digest (${digest}) than the saved ones (${saved.digest})`)
   talk.link.post({ t: 'ready', digest, frame: { t: 'restored', digest } })
   return undefined
 }
@@ -223,7 +230,13 @@ const answerProbe = (talk, id) => {
   }
   const frame = walk.refusals.any
     ? { t: 'refused', id, values: walk.refusals.list() }
-    : { t: 'probed', id, bytes: graph + walk.bufferBytes, objects: walk.objects.length, ms: Math.round(performance.now() - started) }
+    : {
+        t: 'probed',
+        id,
+        bytes: graph + walk.bufferBytes,
+        objects: walk.objects.length,
+        ms: Math.round(performance.now() - started),
+      }
   talk.link.post({ t: 'frame', frame })
 }
 
@@ -231,7 +244,8 @@ const answerProbe = (talk, id) => {
 const answerSave = (talk, id) => {
   const walk = look(talk)
   const graph = walk.run(talk.root, () => {})
-  if (walk.refusals.any) return talk.link.post({ t: 'frame', frame: { t: 'refused', id, values: walk.refusals.list() } })
+  if (walk.refusals.any)
+    return talk.link.post({ t: 'frame', frame: { t: 'refused', id, values: walk.refusals.list() } })
   const streams = [{ name: 'graph', bytes: graph }]
   if (walk.bufferBytes > 0) streams.push({ name: 'buffers', bytes: walk.bufferBytes })
   const frame = {
@@ -239,7 +253,12 @@ const answerSave = (talk, id) => {
     id,
     values: tops(walk),
     environment: environment(),
-    meta: { format: FORMAT, objects: walk.objects.length, customs: walk.customNumbers.length, clock: talk.clock.carried() },
+    meta: {
+      format: FORMAT,
+      objects: walk.objects.length,
+      customs: walk.customNumbers.length,
+      clock: talk.clock.carried(),
+    },
     streams,
   }
   talk.link.post({ t: 'begin-save', frame })

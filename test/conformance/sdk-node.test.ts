@@ -28,7 +28,14 @@ test('K-NODE-1 a job saved at a safe point and killed goes on in a fresh process
   const { turn } = await first.safePoint()
   expect(turn).toBeGreaterThan(1)
   const saved = await first.saved()
-  expect(saved.values.map((value) => value.path)).toEqual(['state.step', 'state.model', 'state.names', 'state.log', 'state.random', 'state.last'])
+  expect(saved.values.map((value) => value.path)).toEqual([
+    'state.step',
+    'state.model',
+    'state.names',
+    'state.log',
+    'state.random',
+    'state.last',
+  ])
   await first.kill()
 
   const second = await start('job.mjs')

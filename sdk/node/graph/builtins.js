@@ -13,7 +13,8 @@ const getter = (owner, key) => {
   return uncurry(found)
 }
 
-export const { ownKeys, getOwnPropertyDescriptor, defineProperty, getPrototypeOf, setPrototypeOf, deleteProperty } = Reflect
+export const { ownKeys, getOwnPropertyDescriptor, defineProperty, getPrototypeOf, setPrototypeOf, deleteProperty } =
+  Reflect
 export const { isExtensible, preventExtensions } = Object
 export const isArray = Array.isArray
 export const isView = ArrayBuffer.isView

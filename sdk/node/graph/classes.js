@@ -44,7 +44,9 @@ export class Classes {
     if (constructorsByName.has(name)) throw new TypeError(`job.classes: ${name} is the name of a built-in class`)
     const other = this.byName.get(name)
     if (other !== undefined && other !== value && this.registered.has(other))
-      throw new TypeError(`job.classes: two classes called ${name}; give one another name: job.classes({ Other: theClass })`)
+      throw new TypeError(
+        `job.classes: two classes called ${name}; give one another name: job.classes({ Other: theClass })`,
+      )
     const before = this.names.get(value)
     if (before !== undefined) this.byName.delete(before)
     if (other !== undefined) this.names.delete(other)
@@ -146,7 +148,11 @@ export const nameOf = (type) => {
 
 /** A method found without running a getter. @param {object | null} owner @param {string} key @returns {Function | null} */
 export const methodOf = (owner, key) => {
-  for (let at = owner, depth = 0; at !== null && at !== Function.prototype && depth < 1000; at = getPrototypeOf(at), depth++) {
+  for (
+    let at = owner, depth = 0;
+    at !== null && at !== Function.prototype && depth < 1000;
+    at = getPrototypeOf(at), depth++
+  ) {
     if (types.isProxy(at)) return null
     const found = getOwnPropertyDescriptor(at, key)
     if (found) return typeof found.value === 'function' ? found.value : null
@@ -191,12 +197,43 @@ const weak = { reason: 'what it refers to weakly cannot be listed', advice: leav
 
 /** Node's and the engine's own classes whose objects belong to this machine or process. */
 const ofThisMachine = new Map([
-  ...['Socket', 'Server', 'TLSSocket', 'Agent', 'ClientRequest', 'IncomingMessage', 'ServerResponse', 'WebSocket', 'EventSource', 'Http2Session', 'ClientHttp2Session', 'ServerHttp2Session', 'Resolver', 'TCP', 'Pipe', 'TTY', 'UDP'].map(
-    (name) => /** @type {const} */ ([name, connection]),
-  ),
-  ...['Stream', 'Readable', 'Writable', 'Duplex', 'Transform', 'PassThrough', 'ReadStream', 'WriteStream', 'ReadableStream', 'WritableStream', 'TransformStream', 'FileHandle', 'Dir', 'FSWatcher', 'StatWatcher', 'Interface'].map(
-    (name) => /** @type {const} */ ([name, stream]),
-  ),
+  ...[
+    'Socket',
+    'Server',
+    'TLSSocket',
+    'Agent',
+    'ClientRequest',
+    'IncomingMessage',
+    'ServerResponse',
+    'WebSocket',
+    'EventSource',
+    'Http2Session',
+    'ClientHttp2Session',
+    'ServerHttp2Session',
+    'Resolver',
+    'TCP',
+    'Pipe',
+    'TTY',
+    'UDP',
+  ].map((name) => /** @type {const} */ ([name, connection])),
+  ...[
+    'Stream',
+    'Readable',
+    'Writable',
+    'Duplex',
+    'Transform',
+    'PassThrough',
+    'ReadStream',
+    'WriteStream',
+    'ReadableStream',
+    'WritableStream',
+    'TransformStream',
+    'FileHandle',
+    'Dir',
+    'FSWatcher',
+    'StatWatcher',
+    'Interface',
+  ].map((name) => /** @type {const} */ ([name, stream])),
   ...['ChildProcess', 'Worker', 'MessagePort', 'MessageChannel', 'BroadcastChannel', 'Process'].map(
     (name) => /** @type {const} */ ([name, process]),
   ),

@@ -30,12 +30,14 @@ export const inCycle = (edges, count, asked) => {
         const target = /** @type {number} */ (targets[at])
         if (target === node) cyclic[node] = 1
         if (index[target] === -1) stack.push(target)
-        else if (open[target]) low[node] = Math.min(/** @type {number} */ (low[node]), /** @type {number} */ (index[target]))
+        else if (open[target])
+          low[node] = Math.min(/** @type {number} */ (low[node]), /** @type {number} */ (index[target]))
         continue
       }
       stack.pop()
       const parent = stack.at(-1)
-      if (parent !== undefined) low[parent] = Math.min(/** @type {number} */ (low[parent]), /** @type {number} */ (low[node]))
+      if (parent !== undefined)
+        low[parent] = Math.min(/** @type {number} */ (low[parent]), /** @type {number} */ (low[node]))
       if (low[node] === index[node]) {
         const size = component.length - component.lastIndexOf(node)
         for (let left = size; left > 0; left--) {

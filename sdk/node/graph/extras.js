@@ -4,11 +4,27 @@
  * assumed and the names are listed after all.
  */
 import { inspect } from 'node:util'
-import { getPrototypeOf, setPrototypeOf, typedArrayLength, typedArrayName, typedArrayTypes, typedArrayBuffer, typedArrayOffset, namesOfPrototypes } from './builtins.js'
+import {
+  getPrototypeOf,
+  setPrototypeOf,
+  typedArrayLength,
+  typedArrayName,
+  typedArrayTypes,
+  typedArrayBuffer,
+  typedArrayOffset,
+  namesOfPrototypes,
+} from './builtins.js'
 import { Kind } from './format.js'
 
 const SMALL = 128
-const options = { maxArrayLength: 0, depth: 0, showHidden: true, customInspect: false, compact: true, breakLength: Infinity }
+const options = {
+  maxArrayLength: 0,
+  depth: 0,
+  showHidden: true,
+  customInspect: false,
+  compact: true,
+  breakLength: Infinity,
+}
 
 /** @param {any} array @param {number} kind @returns {boolean} true: certainly none */
 export const hasOnlyElements = (array, kind) => {

@@ -34,11 +34,18 @@ export const fill = (restore, number, record) => {
   const object = restore.objects[number]
   const live = restore.live[number] === true
   const no = (/** @type {string} */ what) =>
-    restore.refuse(number, 'object', `the script's own object there cannot be changed (${what})`, 'freeze or seal it after job.state(), or put null there before')
+    restore.refuse(
+      number,
+      'object',
+      `the script's own object there cannot be changed (${what})`,
+      'freeze or seal it after job.state(), or put null there before',
+    )
   const prototype = restore.prototypeOf(record)
   if (getPrototypeOf(object) !== prototype && !setPrototypeOf(object, prototype)) return no('its prototype is fixed')
   body(object, record, live, no)
-  const changed = live ? properties(object, record, no) : define(object, record.properties, prototype === Object.prototype)
+  const changed = live
+    ? properties(object, record, no)
+    : define(object, record.properties, prototype === Object.prototype)
   if (!changed) return
   if (record.kind === Kind.array && record.fixed) defineProperty(object, 'length', { writable: false })
   if (record.flags & Flag.notExtensible) preventExtensions(object)
@@ -62,13 +69,16 @@ const body = (object, record, live, no) => {
       dateSetTime(object, record.value)
       return
     case Kind.regexp:
-      if (!defineProperty(object, 'lastIndex', { value: record.value, writable: !record.fixed })) no('its lastIndex is fixed')
+      if (!defineProperty(object, 'lastIndex', { value: record.value, writable: !record.fixed }))
+        no('its lastIndex is fixed')
       return
     case Kind.url:
       if (live) hrefOf.set.call(object, record.name)
       return
     case Kind.pooled:
-      new Uint8Array(typedArrayBuffer(object), typedArrayOffset(object), record.length).set(/** @type {Uint8Array} */ (record.bytes))
+      new Uint8Array(typedArrayBuffer(object), typedArrayOffset(object), record.length).set(
+        /** @type {Uint8Array} */ (record.bytes),
+      )
       return
     default:
   }
@@ -92,7 +102,8 @@ const elements = (array, record, live, no) => {
 const emptied = (array, record) => {
   if (record.indices || record.items.includes(HOLE))
     for (const key of ownKeys(array))
-      if (typeof key === 'string' && key !== 'length' && String(Number(key)) === key && !deleteProperty(array, key)) return false
+      if (typeof key === 'string' && key !== 'length' && String(Number(key)) === key && !deleteProperty(array, key))
+        return false
   return array.length <= record.length || Reflect.set(array, 'length', record.length)
 }
 

@@ -140,7 +140,7 @@ export class Writer {
     const encoding = value.isWellFormed() ? 'utf8' : 'utf16le'
     this.byte(encoding === 'utf8' ? Tag.utf8 : Tag.utf16)
     this.count(Buffer.byteLength(value, encoding))
-    for (let at = 0; at < length; ) {
+    for (let at = 0; at < length;) {
       let end = Math.min(at + STRING_PIECE, length)
       // a pair of surrogates is never cut in two
       if (end < length && (value.charCodeAt(end - 1) & 0xfc00) === 0xd800) end++

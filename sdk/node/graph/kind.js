@@ -33,9 +33,17 @@ export const refusals = {
     advice: 'put an array into the state: [...arguments]',
   },
   external: { type: 'external', reason: 'it is a pointer into native code', advice: leaveOut },
-  namespace: { type: 'module', reason: 'a module is code', advice: 'leave it out of the state; the script imports it again' },
+  namespace: {
+    type: 'module',
+    reason: 'a module is code',
+    advice: 'leave it out of the state; the script imports it again',
+  },
   global: { type: 'globalThis', reason: 'it is the whole process', advice: leaveOut },
-  detached: { type: 'ArrayBuffer', reason: 'its memory was given away (transferred)', advice: 'drop it from the state' },
+  detached: {
+    type: 'ArrayBuffer',
+    reason: 'its memory was given away (transferred)',
+    advice: 'drop it from the state',
+  },
 }
 
 /** @param {object} value @returns {number | Refusal} one of `Kind`, or why not */

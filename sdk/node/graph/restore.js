@@ -85,7 +85,12 @@ export class Restore {
     const unknown = this.scan()
     this.makeViews()
     for (const name of unknown)
-      this.refusals.add(() => 'state', name, 'it is not known here by this name', `register it before job.state(): job.classes(${name})`)
+      this.refusals.add(
+        () => 'state',
+        name,
+        'it is not known here by this name',
+        `register it before job.state(): job.classes(${name})`,
+      )
     if (this.refusals.any) return
     for (const { buffer, bytes } of this.memory) {
       if (bufferLength(buffer) !== bytes.length) bufferResize(buffer, bytes.length)
@@ -99,7 +104,8 @@ export class Restore {
   /** @param {number} number */
   pathOf(number) {
     const steps = []
-    for (let at = number; at > 0; at = /** @type {number} */ (this.parents[at])) steps.push(/** @type {PathStep} */ (this.steps[at]))
+    for (let at = number; at > 0; at = /** @type {number} */ (this.parents[at]))
+      steps.push(/** @type {PathStep} */ (this.steps[at]))
     return pathText(steps.toReversed())
   }
 
@@ -184,7 +190,11 @@ export class Restore {
       return same || no(`the script has a ${shownType(candidate)} there`)
     }
     if (record.kind === Kind.pooled) {
-      if (kind !== Kind.typedArray || getPrototypeOf(candidate) !== Buffer.prototype || typedArrayLength(candidate) !== record.length)
+      if (
+        kind !== Kind.typedArray ||
+        getPrototypeOf(candidate) !== Buffer.prototype ||
+        typedArrayLength(candidate) !== record.length
+      )
         return no(`the script has a ${shownType(candidate)} there`)
       return true
     }
@@ -195,11 +205,18 @@ export class Restore {
           return no(`the script has a ${shownType(candidate)} there`)
         return true
       case Kind.arrayBuffer:
-        if (bufferResizable(candidate) ? bufferMaxLength(candidate) !== record.maxLength : record.maxLength >= 0 || bufferLength(candidate) !== record.length)
+        if (
+          bufferResizable(candidate)
+            ? bufferMaxLength(candidate) !== record.maxLength
+            : record.maxLength >= 0 || bufferLength(candidate) !== record.length
+        )
           return no(`the script has an ArrayBuffer of ${bufferLength(candidate)} bytes there`)
         return true
       case Kind.boxed:
-        return Object.is(unbox(candidate), record.value) || no('a boxed primitive cannot be changed, and the script has another there')
+        return (
+          Object.is(unbox(candidate), record.value) ||
+          no('a boxed primitive cannot be changed, and the script has another there')
+        )
       case Kind.regexp:
         return (
           (regexpSource(candidate) === record.name && regexpFlags(candidate) === record.keys[0]) ||
@@ -238,7 +255,9 @@ export class Restore {
       case Kind.boxed:
         return Object(record.value)
       case Kind.arrayBuffer:
-        return record.maxLength >= 0 ? new ArrayBuffer(record.length, { maxByteLength: record.maxLength }) : new ArrayBuffer(record.length)
+        return record.maxLength >= 0
+          ? new ArrayBuffer(record.length, { maxByteLength: record.maxLength })
+          : new ArrayBuffer(record.length)
       case Kind.url:
         return new URL(record.name)
       case Kind.pooled:
@@ -274,7 +293,12 @@ export class Restore {
           (typed ? typedArrayOffset(candidate) : viewOffset(candidate)) === record.offset &&
           (typed ? typedArrayLength(candidate) : viewLength(candidate)) === record.length
         if (!same)
-          this.refuse(number, typeName(record), 'here it is a view on other memory than it was', 'make it the same before job.state() as it was when the job began')
+          this.refuse(
+            number,
+            typeName(record),
+            'here it is a view on other memory than it was',
+            'make it the same before job.state() as it was when the job began',
+          )
         continue
       }
       if (record.kind === Kind.dataView) this.objects[number] = new DataView(base, record.offset, record.length)
@@ -360,13 +384,24 @@ export class Restore {
   rebuild(number, record) {
     const type = this.classes.byName.get(record.name)
     const fromPortal = typeof type === 'function' ? methodOf(type, 'fromPortal') : null
-    if (!fromPortal) return this.refuse(number, record.name, 'its class has no static fromPortal here', 'give the class fromPortal(data, live)')
+    if (!fromPortal)
+      return this.refuse(
+        number,
+        record.name,
+        'its class has no static fromPortal here',
+        'give the class fromPortal(data, live)',
+      )
     const live = this.objects[number]
     let made
     try {
       made = fromPortal.call(type, record.value, live)
     } catch (error) {
-      return this.refuse(number, record.name, `its fromPortal() failed: ${error instanceof Error ? error.message : String(error)}`, 'correct fromPortal()')
+      return this.refuse(
+        number,
+        record.name,
+        `its fromPortal() failed: ${error instanceof Error ? error.message : String(error)}`,
+        'correct fromPortal()',
+      )
     }
     if (typeof made !== 'object' || made === null)
       return this.refuse(number, record.name, 'its fromPortal() gave no object', 'return the object from fromPortal()')
@@ -391,7 +426,11 @@ const follow = (object, step) => {
     case 'prototype':
       return getPrototypeOf(object) ?? undefined
     case 'buffer':
-      return kind === Kind.typedArray ? typedArrayBuffer(object) : kind === Kind.dataView ? viewBuffer(object) : undefined
+      return kind === Kind.typedArray
+        ? typedArrayBuffer(object)
+        : kind === Kind.dataView
+          ? viewBuffer(object)
+          : undefined
     case 'at':
       if (kind !== Kind.map) return undefined
       return step.byNumber ? entry(object, step.value)?.[1] : mapGet(object, step.value)

@@ -51,7 +51,10 @@ export const codeOf = (text) => {
       at++
       code += ' '
       skipTemplate()
-    } else if (char === '/' && /(^|[=(,;:!&|?{}[+\-*%~^<>]|\b(?:return|typeof|case|in|of|do|else|void|yield|await))\s*$/.test(code.slice(-20))) {
+    } else if (
+      char === '/' &&
+      /(^|[=(,;:!&|?{}[+\-*%~^<>]|\b(?:return|typeof|case|in|of|do|else|void|yield|await))\s*$/.test(code.slice(-20))
+    ) {
       at = endOfRegExp(text, at)
       code += '/r/'
     } else {

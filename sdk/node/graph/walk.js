@@ -33,7 +33,18 @@ import {
   wellKnownSymbols,
 } from './builtins.js'
 import { classOf, methodOf, nameOf } from './classes.js'
-import { ALIGNMENT, ArrayMode, Attribute, Flag, Kind, kindNames, OUT_OF_BAND, Prototype, Tag, Writer } from './format.js'
+import {
+  ALIGNMENT,
+  ArrayMode,
+  Attribute,
+  Flag,
+  Kind,
+  kindNames,
+  OUT_OF_BAND,
+  Prototype,
+  Tag,
+  Writer,
+} from './format.js'
 import { kindOf, refusals } from './kind.js'
 import { hasOnlyElements } from './extras.js'
 import { Origin } from './origins.js'
@@ -163,7 +174,8 @@ export class Walk {
   pathOf(number, last) {
     /** @type {PathStep[]} */
     const steps = last === undefined ? [] : [last]
-    for (let at = number; at > 0; at = /** @type {number} */ (this.parents[at])) steps.push(/** @type {PathStep} */ (this.steps[at]))
+    for (let at = number; at > 0; at = /** @type {number} */ (this.parents[at]))
+      steps.push(/** @type {PathStep} */ (this.steps[at]))
     return steps.toReversed()
   }
 
@@ -174,7 +186,8 @@ export class Walk {
 
   /** @param {number} number @param {{ type: string, reason: string, advice: string }} refusal */
   refuseObject(number, refusal) {
-    if (!this.discover) this.refusals.add(() => pathText(this.pathOf(number)), refusal.type, refusal.reason, refusal.advice)
+    if (!this.discover)
+      this.refusals.add(() => pathText(this.pathOf(number)), refusal.type, refusal.reason, refusal.advice)
   }
 
   /** Writes a value; an object met for the first time gets its number and its turn. @param {unknown} value @param {PathStep} step */
@@ -281,7 +294,11 @@ export class Walk {
     const usual = kind === Kind.object ? prototype === Object.prototype : false
     const verdict = usual ? null : this.verdict(prototype)
     if (number === 0 && verdict && verdict.do !== 'null')
-      return this.refuseObject(0, { type: 'state', reason: 'the state is no plain object', advice: 'pass job.state({ … })' })
+      return this.refuseObject(0, {
+        type: 'state',
+        reason: 'the state is no plain object',
+        advice: 'pass job.state({ … })',
+      })
     if (verdict?.do === 'named' && verdict.custom) return this.custom(object, number, verdict)
     if (kind === 0) return this.refuseObject(number, /** @type {import('./kind.js').Refusal} */ (kindOrRefusal))
     if (verdict?.do === 'refuse') return this.refuseObject(number, verdict)
@@ -328,7 +345,11 @@ export class Walk {
   /** @param {number} number @param {number} kind @param {PrototypeVerdict | null} verdict */
   noteTop(number, kind, verdict) {
     const top = this.tops[/** @type {number} */ (this.top[number])]
-    if (top) top.kind = verdict && (verdict.do === 'named' || verdict.do === 'builtin') ? verdict.name : /** @type {string} */ (kindNames[kind])
+    if (top)
+      top.kind =
+        verdict && (verdict.do === 'named' || verdict.do === 'builtin')
+          ? verdict.name
+          : /** @type {string} */ (kindNames[kind])
   }
 
   /** @param {object} object @param {number} number @returns {number} */
@@ -337,7 +358,8 @@ export class Walk {
     const origin = this.originOf[number]
     if (!origin) return Flag.fresh
     const parent = this.originOf[/** @type {number} */ (this.parents[number])] ?? null
-    const same = parent !== null && origin.parent === parent && sameStep(origin.step, /** @type {PathStep} */ (this.steps[number]))
+    const same =
+      parent !== null && origin.parent === parent && sameStep(origin.step, /** @type {PathStep} */ (this.steps[number]))
     return same ? 0 : Flag.moved
   }
 
@@ -393,7 +415,9 @@ export class Walk {
         return ownKeys(object).filter((key) => key !== 'lastIndex')
       case Kind.boxed:
         if (!types.isStringObject(object)) return ownKeys(object)
-        return ownKeys(object).filter((key) => typeof key === 'symbol' || (key !== 'length' && !(isIndex(key) && +key < unbox(object).length)))
+        return ownKeys(object).filter(
+          (key) => typeof key === 'symbol' || (key !== 'length' && !(isIndex(key) && +key < unbox(object).length)),
+        )
       default:
         return ownKeys(object)
     }
@@ -509,7 +533,8 @@ export class Walk {
         out.count(index)
         this.element(array, index, true)
       }
-    } else if (mode === ArrayMode.doubles) for (let at = 0; at < length; at++) out.double(/** @type {number} */ (array[at]))
+    } else if (mode === ArrayMode.doubles)
+      for (let at = 0; at < length; at++) out.double(/** @type {number} */ (array[at]))
     else if (mode === ArrayMode.described) for (let at = 0; at < length; at++) this.element(array, at, true)
     else
       for (let at = 0; at < length; at++) {
@@ -630,7 +655,9 @@ export class Walk {
   refuseCycles(edges) {
     for (const number of inCycle(edges, this.objects.length, this.customNumbers))
       this.refuseObject(number, {
-        type: nameOf(/** @type {Function} */ (classOf(getPrototypeOf(/** @type {object} */ (this.objects[number])))) ?? Object),
+        type: nameOf(
+          /** @type {Function} */ (classOf(getPrototypeOf(/** @type {object} */ (this.objects[number])))) ?? Object,
+        ),
         reason: 'what its toPortal() gives leads back to it, so it cannot be rebuilt before itself',
         advice: 'let toPortal() give an id or a name instead',
       })
@@ -644,7 +671,8 @@ const none = []
 const isIndex = (key) => typeof key === 'string' && /^(0|[1-9]\d{0,9})$/.test(key) && Number(key) < 4294967295
 
 /** @param {PropertyDescriptor} descriptor */
-const isAccessor = (descriptor) => descriptor.get !== undefined || descriptor.set !== undefined || !('value' in descriptor)
+const isAccessor = (descriptor) =>
+  descriptor.get !== undefined || descriptor.set !== undefined || !('value' in descriptor)
 
 /** @param {PropertyDescriptor} descriptor */
 const isUsual = (descriptor) =>
@@ -652,7 +680,8 @@ const isUsual = (descriptor) =>
 
 /** @param {object} object @param {PropertyKey[]} keys */
 const allUsual = (object, keys) => {
-  for (const key of keys) if (!isUsual(/** @type {PropertyDescriptor} */ (getOwnPropertyDescriptor(object, key)))) return false
+  for (const key of keys)
+    if (!isUsual(/** @type {PropertyDescriptor} */ (getOwnPropertyDescriptor(object, key)))) return false
   return true
 }
 
@@ -665,7 +694,12 @@ const attributes = (descriptor) =>
 /** @param {object} object @param {PropertyKey} key @param {PropertyDescriptor} found @returns {PropertyDescriptor} */
 const readStack = (object, key, found) =>
   key === 'stack' && found.get !== undefined && found.get === stackGetter
-    ? { value: Reflect.apply(found.get, object, []), writable: true, enumerable: found.enumerable, configurable: found.configurable }
+    ? {
+        value: Reflect.apply(found.get, object, []),
+        writable: true,
+        enumerable: found.enumerable,
+        configurable: found.configurable,
+      }
     : found
 
 /**

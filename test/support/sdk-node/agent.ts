@@ -142,9 +142,7 @@ export class Attempt {
   #nextFrame(): Promise<Frame> {
     return new Promise((resolve, reject) => {
       this.#waiting.push(resolve)
-      void this.ended.then((code) =>
-        reject(new Error(`the job ended with ${code}:\n${this.output}\n${this.errors}`)),
-      )
+      void this.ended.then((code) => reject(new Error(`the job ended with ${code}:\n${this.output}\n${this.errors}`)))
     })
   }
 

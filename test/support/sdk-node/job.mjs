@@ -17,4 +17,11 @@ for (const step of job.steps(state, 'step', steps)) {
   job.progress(step + 1, steps)
   if (process.env.PAUSE) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(process.env.PAUSE))
 }
-console.log(JSON.stringify({ log: state.log, first: [...model.tied], same: state.names.get('weights') === weights, last: state.last }))
+console.log(
+  JSON.stringify({
+    log: state.log,
+    first: [...model.tied],
+    same: state.names.get('weights') === weights,
+    last: state.last,
+  }),
+)
