@@ -20,7 +20,29 @@ export interface Saved {
   readonly streams: readonly { readonly name: string; readonly data: Buffer }[]
   readonly digest: string
 }
-export type Meta = { readonly t: string } & Readonly<Record<string, any>>
+/** A message's meta; the fields that tests look at. */
+export interface Meta {
+  readonly t: string
+  readonly id?: number
+  readonly turn?: number
+  readonly digest?: string
+  readonly why?: string
+  readonly asks?: string | null
+  readonly again?: boolean
+  readonly waiting?: boolean
+  readonly bytes?: number | readonly number[]
+  readonly objects?: number
+  readonly values?: readonly Value[]
+  readonly stream?: string
+  readonly first?: number
+  readonly sha256?: readonly (string | null)[]
+}
+interface SaveMeta {
+  readonly values: Saved['values']
+  readonly environment: Saved['environment']
+  readonly meta: Saved['meta']
+  readonly streams: readonly { readonly name: string; readonly bytes: number }[]
+}
 interface Frame {
   readonly meta: Meta
   readonly payload: Buffer
@@ -219,22 +241,25 @@ export class Attempt {
     const id = ++this.#ids
     this.send({ t: 'save', id })
     const { meta } = this.#frames.shift() ?? (await this.#nextFrame())
-    if (meta.t === 'refused') return { refused: meta.values as Value[] }
+    if (meta.t === 'refused') return { refused: meta.values ?? [] }
     if (meta.t !== 'save' || meta.id !== id) throw new Error(`save was due, ${meta.t} came`)
+    const { values, environment, meta: own, streams: announced } = meta as unknown as SaveMeta
     const streams: { name: string; data: Buffer }[] = []
-    for (const { name, bytes } of meta.streams as { name: string; bytes: number }[]) {
+    for (const { name, bytes } of announced) {
       const data = Buffer.alloc(bytes)
       let chunk = 0
       while (chunk * chunkBytes < bytes) {
         const { meta: part, payload } = await this.frame('chunks')
         if (part.stream !== name || part.first !== chunk || part.id !== id) throw new Error('chunks out of order')
-        if (part.bytes.length > 64 || part.bytes.length !== part.sha256.length) throw new Error('too many chunks')
+        const lengths = part.bytes as readonly number[]
+        const hashes = part.sha256 ?? []
+        if (lengths.length > 64 || lengths.length !== hashes.length) throw new Error('too many chunks')
         let at = 0
-        for (const [index, length] of (part.bytes as number[]).entries()) {
+        for (const [index, length] of lengths.entries()) {
           const offset = chunk * chunkBytes
           if (length !== Math.min(chunkBytes, bytes - offset)) throw new Error('a chunk of a wrong length')
-          const hash = part.sha256[index] as string | null
-          if (hash !== null) {
+          const hash = hashes[index]
+          if (typeof hash === 'string') {
             const got = payload.subarray(at, at + length)
             if (createHash('sha256').update(got).digest('hex') !== hash) throw new Error('a wrong hash')
             got.copy(data, offset)
@@ -249,7 +274,7 @@ export class Attempt {
     const { meta: last } = await this.frame('saved')
     if (last.id !== id) throw new Error('saved of another save')
     this.send({ t: 'committed', id, slot: 1 })
-    return { values: meta.values, environment: meta.environment, meta: meta.meta, streams, digest: last.digest }
+    return { values, environment, meta: own, streams, digest: last.digest ?? '' }
   }
 
   async saved(): Promise<Saved> {
