@@ -70,6 +70,12 @@ export const money = ({ amount, currency }: { readonly amount: string; readonly 
   return `${rounded.toFixed(6).replace(/(\.\d\d\d*?)0+$/, '$1')} ${currency}`
 }
 
+/** A price of an hour, to be read below others: three places always, more where it takes them. */
+export const price = (each: { readonly amount: string; readonly currency: string }): string => {
+  const number = Number(each.amount)
+  return number === 0 || number >= 0.001 ? `${number.toFixed(3)} ${each.currency}` : money(each)
+}
+
 /** `1 job`, `3 jobs`. */
 export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`
 

@@ -25,6 +25,10 @@ const ends: Readonly<Record<Asked, readonly string[]>> = {
   resume: ['resumed', 'suspended', 'ended'],
 }
 
+/** A suspension is told of in the same words as a move, up to its kind. */
+const isEndOf = (what: Asked, { kind, facts }: EventView): boolean =>
+  ends[what].includes(kind) && !(kind === 'move.committed' && facts['kind'] === 'suspension')
+
 /** Steps of a move as they are told while one waits. */
 const steps: Readonly<Record<string, string>> = {
   probe: 'looking at its state',
@@ -54,7 +58,7 @@ export const outcomeOf = async (cli: Cli, client: Client, what: Asked, { job, af
       if (event.seq <= after) continue
       events.push(event)
       line.step(stepText(what, event))
-      if (ends[what].includes(event.kind)) {
+      if (isEndOf(what, event)) {
         by = event
         break
       }
@@ -93,6 +97,13 @@ const notDone = (what: Asked, job: JobView, event: EventView): PortalError => {
   const refused = (event.facts['refused'] ?? []) as readonly RefusedLine[]
   const sentence = event.why?.sentence ?? 'no reason was given'
   const runs = what === 'resume' ? 'it stays suspended' : 'it runs on where it is'
+  if (event.why?.code === 'place.no_better')
+    return failed(
+      'no_better_place',
+      `${job.name} stays where it is: ${sentence}`,
+      '`portal move --on PATTERN` looks elsewhere; `portal offers` lists where to.',
+      { job: job.name, why: event.why },
+    )
   if (refused.length === 0)
     return failed(
       'not_done',
@@ -118,12 +129,13 @@ const endedFirst = (what: Asked, job: JobView): PortalError =>
     { job: job.name, state: job.state },
   )
 
-/** How long each step took, from the events that tell of them: `hold 1.2 s, restore 0.4 s`. */
+/** How long each step of a move or suspension took, in their order. */
 export const stepTimes = (events: readonly EventView[]): readonly { readonly step: string; readonly ms: number }[] => {
-  const marks = events.filter(({ kind }) => kind.startsWith('move.'))
-  return marks.slice(0, -1).flatMap((event, index) => {
-    const step = event.facts['step']
-    const next = marks[index + 1] as EventView
-    return event.kind === 'move.step' && typeof step === 'string' ? [{ step: plain(step), ms: next.at - event.at }] : []
-  })
+  const times = events.findLast(({ kind }) => kind === 'move.committed')?.facts['times']
+  if (typeof times !== 'object' || times === null) return []
+  const marks = Object.entries(times as Readonly<Record<string, number>>).sort(([, a], [, b]) => a - b)
+  return marks.slice(0, -1).map(([step, at], index) => ({
+    step: plain(step),
+    ms: (marks[index + 1] as [string, number])[1] - at,
+  }))
 }

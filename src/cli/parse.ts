@@ -19,7 +19,7 @@ export const bytes = (input: string): number => {
   const match = /^(\d+(?:\.\d+)?)\s*([A-Za-z]+)$/.exec(input.trim())
   if (!match) throw new RangeError(`${quote(input)} is not a size like 64MiB or 32GB`)
   const [, number, unit] = match as unknown as [string, string, string]
-  const factor = factors[unit]
+  const factor = Object.hasOwn(factors, unit) ? factors[unit] : undefined
   if (factor === undefined)
     throw new RangeError(
       `${quote(input)} has no unit that is known${didYouMean(nearest(unit, Object.keys(factors), 2))}`,

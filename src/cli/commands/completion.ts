@@ -18,7 +18,7 @@ export const command = define<{}, [Shell]>({
       parameters: [
         {
           parse: (input: string): Shell => {
-            if (input in scripts) return input as Shell
+            if (Object.hasOwn(scripts, input)) return input as Shell
             throw new RangeError(
               `${JSON.stringify(input)} is not a shell that is known: it is one of ${Object.keys(scripts).join(', ')}`,
             )

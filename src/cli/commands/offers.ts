@@ -2,7 +2,7 @@ import type { OfferView } from '../../contract/schemas.ts'
 import type { Cli } from '../context.ts'
 import { reach } from '../control/reach.ts'
 import { define, flag, json } from '../define.ts'
-import { count, duration, money, plain, size } from '../format.ts'
+import { count, duration, plain, price, size } from '../format.ts'
 import { needFlags, type NeedFlags } from '../needs.ts'
 import { table } from '../table.ts'
 
@@ -53,7 +53,7 @@ const render = (cli: Cli, offers: readonly OfferView[]): string =>
     offers,
     [
       { title: 'OFFER', cell: ({ id }) => id },
-      { title: 'PRICE/H', cell: ({ price }) => money(price), align: 'right' },
+      { title: 'PRICE/H', cell: (offer) => price(offer.price), align: 'right' },
       { title: 'CPUS', cell: ({ cpus }) => String(cpus), align: 'right' },
       { title: 'MEMORY', cell: ({ memoryBytes }) => size(memoryBytes), align: 'right' },
       { title: 'GPUS', cell: ({ gpus }) => gpus && `${gpus.model}:${gpus.count}` },

@@ -3,7 +3,7 @@ import type { PracticeView } from '../../contract/practice.ts'
 import type { Cli } from '../context.ts'
 import { reach } from '../control/reach.ts'
 import { define, json, text } from '../define.ts'
-import { ago, duration, money } from '../format.ts'
+import { ago, duration, price } from '../format.ts'
 import { milliseconds, whole } from '../parse.ts'
 import { table } from '../table.ts'
 
@@ -91,7 +91,7 @@ const reclaim = define<Json, [string]>({
   },
 })
 
-const price = define<Json, [string, string]>({
+const setPrice = define<Json, [string, string]>({
   brief: 'Set the price of offers',
   examples: [['portal practice price practice/north-1 0.05', 'everything of a region at 0.05 an hour']],
   parameters: {
@@ -101,8 +101,8 @@ const price = define<Json, [string, string]>({
       parameters: [pool, { parse: amount, brief: 'the price of an hour', placeholder: 'AMOUNT' }],
     },
   },
-  async run(cli, flags, offer, price) {
-    const view = await (await reach(cli)).practicePrice({ body: { offer, amount: price } })
+  async run(cli, flags, offer, hourly) {
+    const view = await (await reach(cli)).practicePrice({ body: { offer, amount: hourly } })
     if (flags.json) cli.json(view)
     else showMarket(cli, view, offer)
   },
@@ -163,7 +163,7 @@ const reset = define<Json>({
 })
 
 export const command = buildRouteMap<string, Cli>({
-  routes: { market, machines, notice, withdraw, reclaim, price, capacity, quota, reset },
+  routes: { market, machines, notice, withdraw, reclaim, price: setPrice, capacity, quota, reset },
   docs: {
     brief: 'Play the provider of the practice cloud',
     fullDescription:
@@ -188,7 +188,7 @@ const showMarket = (cli: Cli, { market: rows, quotas }: PracticeView, only = '')
       shown.length === 0 ? rows : shown,
       [
         { title: 'OFFER', cell: ({ offer }) => offer },
-        { title: 'PRICE/H', cell: (row) => money(row.price), align: 'right' },
+        { title: 'PRICE/H', cell: (row) => price(row.price), align: 'right' },
         { title: 'CAPACITY', cell: (row) => (row.capacity === null ? 'any' : String(row.capacity)), align: 'right' },
         { title: 'NOTICE', cell: (row) => (row.notice === null ? 'none' : duration(row.notice)), align: 'right' },
         { title: 'ENDS AFTER', cell: ({ lifetime }) => (lifetime === null ? '' : duration(lifetime)), align: 'right' },

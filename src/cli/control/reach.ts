@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import type { Client, ClientTarget } from '../../contract/client.ts'
 import { PortalError, portalError } from '../../contract/errors.ts'
 import { homeDirectory, readServing, readToken, type Serving } from '../../contract/home.ts'
@@ -44,11 +45,19 @@ export const servingNow = (home: string): Serving | null => {
   return serving && isAlive(serving.pid) ? serving : null
 }
 
+/** Whether a process is there and runs. One that ended and that nobody waited for (in containers, often) is not. */
 export const isAlive = (pid: number): boolean => {
   try {
-    return process.kill(pid, 0)
+    process.kill(pid, 0)
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false
+  }
+  try {
+    // `PID (NAME) STATE …`, where a name may hold anything but ends at the last parenthesis
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    return !/^[ZXx]/.test(stat.slice(stat.lastIndexOf(')') + 2))
+  } catch {
+    return true // no such file system here
   }
 }
 

@@ -13,8 +13,8 @@ import { isAlive, servingNow } from './reach.ts'
 /** How long a control plane may take until it answers, and until it has ended. */
 const startLimit_ms = 10_000
 const stopLimit_ms = 30_000
-/** How long after its process ended another one's answer is waited for: two commands may have started one each. */
-const rivalLimit_ms = 3000
+/** What one says that found the data directory taken: two commands may have started one each, and the other's serves. */
+const lostToAnother = 'runs on the data directory'
 
 /** The program of the control plane: built beside this one, else the sources. */
 export const controlProgram = (): string => {
@@ -50,9 +50,9 @@ export const startControlPlane = async (cli: Cli, home: string, args: readonly s
     env: { ...cli.env, PORTAL_HOME: home },
   })
   closeSync(log)
-  let ended: number | null = null
-  child.once('exit', () => (ended = performance.now()))
-  child.once('error', () => (ended = performance.now()))
+  let ended = false
+  child.once('exit', () => (ended = true))
+  child.once('error', () => (ended = true))
   child.unref()
 
   const line = progress(cli, 'starting the control plane')
@@ -61,25 +61,25 @@ export const startControlPlane = async (cli: Cli, home: string, args: readonly s
     for (let pause = 10; ; pause = Math.min(pause * 1.3, 100)) {
       const client = await answering(home)
       if (client) return client
-      const now = performance.now()
-      if (ended !== null && now - ended > rivalLimit_ms) break
-      if (now - started > startLimit_ms) break
+      if (performance.now() - started > startLimit_ms) break
+      if (ended && !saidSince(file, from).includes(lostToAnother)) break
       await sleep(pause)
     }
   } finally {
     line.done()
     child.removeAllListeners()
   }
-  const said = readFileSync(file).subarray(from).toString('utf8').trim().split('\n').slice(-5).join('\n')
+  const said = saidSince(file, from).trim().split('\n').slice(-5).join('\n')
   throw failed(
     'start_failed',
-    ended === null
-      ? `the control plane did not answer within ${startLimit_ms / 1000} s`
-      : 'the control plane did not start',
+    !ended ? `the control plane did not answer within ${startLimit_ms / 1000} s` : 'the control plane did not start',
     `${said === '' ? '' : `${said}\n`}Look with \`portal doctor\`; its log is ${file}.`,
     { log: file },
   )
 }
+
+/** What a log got from a position on; what others wrote meanwhile is in it too. */
+const saidSince = (file: string, from: number): string => readFileSync(file).subarray(from).toString('utf8')
 
 /** A client of the control plane that answers for this data directory now, else null. */
 const answering = async (home: string): Promise<Client | null> => {
