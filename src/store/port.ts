@@ -98,8 +98,8 @@ export interface Store {
     readonly before?: Instant
   }): Promise<readonly JobRecord[]>
   /**
-   * What is due, oldest first, by an index: jobs that ended too. `Infinity` is never due, and is read back as
-   * `Number.MAX_SAFE_INTEGER`.
+   * What is due, oldest first, by an index: jobs that ended too. `never` and beyond is never due, and is read back
+   * as `never`.
    */
   jobsDue(now: Instant, limit: number): Promise<readonly JobRecord[]>
   nextDue(): Promise<Instant | null>

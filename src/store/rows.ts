@@ -1,12 +1,10 @@
 import { isEnded } from '../core/jobs/model.ts'
+import { never } from '../core/time/index.ts'
 import type { TableName, Tables } from './port.ts'
 
 export type Cell = string | number | null
 /** A row as a driver gives it: by column. */
 export type Raw = Readonly<Record<string, unknown>>
-
-/** An instant that never comes. JSON has no `Infinity`, which is taken for it and comes back as this. */
-const never = Number.MAX_SAFE_INTEGER
 
 /**
  * A record is kept whole, as one JSON document, so that a new field needs no migration. What is looked up, guarded or
@@ -19,7 +17,7 @@ const columnsOf: { readonly [T in TableName]: ColumnsOf<T> } = {
     state: state.is,
     ended: isEnded(state) ? 1 : 0,
     created_at: whole('jobs.createdAt', createdAt),
-    // what is never due stands in no index of what is due
+    // what is never due stands in no index of what is due; JSON has no Infinity, which is taken for never too
     due: due >= never ? null : whole('jobs.due', due),
   }),
   attempts: ({ jobId, token, agentId, state }) => ({
@@ -71,7 +69,7 @@ export const fromRow = <T extends TableName>(table: T, raw: Raw): Tables[T] => {
 export const whole = (name: string, value: number): number => {
   if (!Number.isSafeInteger(value))
     throw new TypeError(
-      `${name} must be a whole number within ±2^53, not ${value} (for an instant that never comes: Number.MAX_SAFE_INTEGER)`,
+      `${name} must be a whole number within ±2^53, not ${value} (for an instant that never comes: never)`,
     )
   return value
 }

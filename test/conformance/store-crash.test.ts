@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +10,18 @@ import { openStore } from '../../src/store/index.ts'
 import { connection } from '../support/records.ts'
 
 const crasher = fileURLToPath(new URL('../support/store-crasher.ts', import.meta.url))
+const filler = fileURLToPath(new URL('../support/store-filler.ts', import.meta.url))
 const kills = 12
+
+const noSmallDisk = (() => {
+  try {
+    execFileSync('unshare', ['-rm', 'mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', tmpdir()], { stdio: 'ignore' })
+    return null
+  } catch {
+    return 'a small disk cannot be mounted here (unshare -rm): run as root, or allow user namespaces'
+  }
+})()
+if (noSmallDisk !== null) console.warn(`a full disk is not tested: ${noSmallDisk}`)
 
 /** Starts the writer, kills it some time after its first transaction, and gives the last that it told. */
 async function killedWhileWriting(where: string, from: number, afterMs: number): Promise<number> {
@@ -54,3 +65,26 @@ test('a writer that is killed leaves every transaction whole or absent, and ever
     rmSync(folder, { recursive: true, force: true })
   }
 })
+
+test.skipIf(noSmallDisk !== null)(
+  'a full disk is named, takes nothing away, and is written again once there is room',
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), 'portal-full-'))
+    try {
+      const script = 'mount -t tmpfs -o size=2m tmpfs "$1" && exec "$2" "$3" "$1/portal.db"'
+      const args = ['-rm', 'sh', '-c', script, 'sh', folder, process.execPath, filler]
+      const told = JSON.parse(execFileSync('unshare', args, { encoding: 'utf8' })) as Record<string, unknown>
+      const written = told['written'] as number
+      expect(written).toBeGreaterThan(10)
+      expect(told).toEqual({
+        written,
+        code: 'store_full',
+        full: [written, written, written],
+        after: 'applied',
+        then: [written + 1, written + 1, written + 1],
+      })
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  },
+)
