@@ -81,7 +81,7 @@ test.skipIf(noSmallDisk !== null)(
         code: 'store_full',
         full: [written, written, written],
         after: 'applied',
-        then: [written + 1, written + 1, written + 1],
+        later: [written + 1, written + 1, written + 1],
       })
     } finally {
       rmSync(folder, { recursive: true, force: true })

@@ -34,5 +34,5 @@ const counts = async () => [
 const full = await counts()
 rmSync(ballast)
 const after = await write(written)
-console.log(JSON.stringify({ written, code, full, after: after.is, then: await counts() }))
+console.log(JSON.stringify({ written, code, full, after: after.is, later: await counts() }))
 await store.close()
