@@ -61,8 +61,8 @@ function apply(
   return { next, refused: null }
 }
 
-const few = fc.integer({ min: 0, max: 2 })
-const versions = fc.integer({ min: 1, max: 3 })
+const few = fc.integer({ min: 0, max: 1 })
+const versions = fc.integer({ min: 1, max: 2 })
 const amounts = fc.integer({ min: -4, max: 8 })
 const cap = fc.option(fc.integer({ min: 0, max: 12 }))
 
@@ -86,7 +86,7 @@ const transactions = (run: string): fc.Arbitrary<Transaction> => {
       .map((r): Change => ({ do: 'add', table: 'connections', ...r })),
   )
   return fc.record({
-    changes: fc.array(changes, { maxLength: 4 }),
+    changes: fc.array(changes, { maxLength: 3 }),
     events: fc.array(
       few.map((n) => event(run, { n })),
       { maxLength: 3 },
@@ -109,16 +109,16 @@ async function seen(store: Store, run: string, from: number): Promise<Model> {
   }
 }
 
-async function agrees(store: Store, numRuns: number): Promise<void> {
+async function expectAgreement(store: Store, numRuns: number): Promise<void> {
   let runs = 0
   await fc.assert(
-    fc.asyncProperty(fc.array(transactions('#'), { minLength: 1, maxLength: 12 }), async (sequence) => {
+    fc.asyncProperty(fc.array(transactions('#'), { minLength: 6, maxLength: 24 }), async (sequence) => {
       const run = `r${runs++}-`
       const named = JSON.parse(JSON.stringify(sequence).replaceAll('"#', `"${run}`)) as Transaction[]
       let model: Model = { jobs: new Map(), connections: new Map(), events: 0 }
       for (const transaction of named) {
         const { next, refused } = apply(model, transaction)
-        expect(await store.apply(transaction)).toEqual(refused ?? { is: 'applied', seq: expect.any(Number) })
+        expect(await store.apply(transaction)).toMatchObject(refused ?? { is: 'applied' })
         model = next
       }
       expect(await seen(store, run, 0)).toEqual(model)
@@ -132,7 +132,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 test('any sequence of transactions on SQLite does what arithmetic says', async () => {
   const store = await openStore(join(folder, 'portal.db'))
-  await agrees(store, 300)
+  await expectAgreement(store, 300)
   await store.close()
 })
 
@@ -142,7 +142,7 @@ test.skipIf(missing !== null)('any sequence of transactions on PostgreSQL does w
   const postgres = await startPostgres()
   try {
     const store = await openStore(await postgres.database())
-    await agrees(store, 60)
+    await expectAgreement(store, 60)
     await store.close()
   } finally {
     await postgres.stop()
