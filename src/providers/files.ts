@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { openSync, renameSync, statSync } from 'node:fs'
 import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
@@ -45,6 +46,16 @@ export async function readIfThere(path: string): Promise<string | null> {
     if (codeOf(error) === 'ENOENT') return null
     throw error
   }
+}
+
+/** Opens a process's log for appending (0600). One that has grown large is kept as `PATH.1`, in place of the one before. */
+export function openLog(path: string, largest = 10 * 2 ** 20): number {
+  try {
+    if (statSync(path).size > largest) renameSync(path, `${path}.1`)
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error
+  }
+  return openSync(path, 'a', 0o600)
 }
 
 /** The last bytes of a text file, for an error message; empty when it cannot be read. */

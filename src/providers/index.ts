@@ -1,4 +1,5 @@
 import type { Money } from '../core/money/index.ts'
+import { messageOf } from './files.ts'
 import type { Provider } from './port.ts'
 import { ProviderError } from './port.ts'
 
@@ -48,7 +49,11 @@ export async function openProviders(options: OpenOptions): Promise<Map<string, P
         'not_found',
         `connection ${entry.connection}: there is no provider ${JSON.stringify(entry.provider)}; known: ${Object.keys(adapters).join(', ')}`,
       )
-    opened.set(entry.connection, await open(options, entry))
+    try {
+      opened.set(entry.connection, await open(options, entry))
+    } catch (error) {
+      throw new Error(`connection ${entry.connection}: ${messageOf(error)}`, { cause: error })
+    }
   }
   return opened
 }

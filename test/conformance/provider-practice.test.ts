@@ -277,8 +277,17 @@ describe('the market', () => {
     expect((await request(spot, 'x')).offer.price).toEqual(money(0.0123))
     await practice.start(await request(spot, 'job1.1'))
     expect((await request(spot, 'x')).offer.price).toEqual(money(0.0123))
+    // one that went bad closes the market; machines can still be seen and ended
     await writeFile(trace, 'time,pool,price\n+0,nowhere,1\n')
-    await expect(open({ trace })).rejects.toThrow('line 2: there is no pool "nowhere"')
+    practice = await open({ trace })
+    for (const refused of [practice.offers(startRequest.needs), practice.market()])
+      await expect(refused).rejects.toMatchObject({
+        kind: 'unreachable',
+        message: expect.stringContaining('line 2: there is no pool "nowhere"'),
+      })
+    const [machine] = await practice.list()
+    await practice.end(machine?.machineId ?? '')
+    expect(await practice.list()).toMatchObject([{ state: 'ended' }])
   })
 
   test('its clock moves prices, not machines', async () => {
@@ -390,6 +399,27 @@ describe('the cloud', () => {
       expect(await starts(machineId)).toBeLessThanOrEqual(1)
     }
   }, 30_000)
+
+  test('does not open over a state that it cannot read, and says which', async () => {
+    await running(spot, 'job1.1')
+    await practice.shutdown()
+    const file = join(home, 'practice', 'state.json')
+    const kept = await readFile(file, 'utf8')
+    for (const damaged of [kept.slice(0, -9), '{"format":2}']) {
+      await writeFile(file, damaged)
+      await expect(practice.offers(startRequest.needs)).rejects.toMatchObject({
+        kind: 'unreachable',
+        message: expect.stringContaining(`${file} is damaged`),
+      })
+      await expect(practice.end('m-1')).rejects.toMatchObject({
+        kind: 'unreachable',
+        message: expect.stringContaining(`${file} is damaged`),
+      })
+      expect(await readFile(file, 'utf8')).toBe(damaged)
+    }
+    await writeFile(file, kept)
+    expect(await practice.list()).toMatchObject([{ rowId: 'job1.1', state: 'ended' }])
+  })
 
   test('answers only who knows its token', async () => {
     await running(spot, 'job1.1')

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, existsSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { second } from '../../core/time/index.ts'
-import { messageOf, privateFolder, readIfThere, tail } from '../files.ts'
+import { messageOf, openLog, privateFolder, readIfThere, tail } from '../files.ts'
 import { ProviderError } from '../port.ts'
 import { isAlive } from '../processes.ts'
 import { cloudMethods, type CloudAddress, type CloudAnswer, type CloudApi, type CloudMethod } from './api.ts'
@@ -93,7 +93,7 @@ export class CloudClient {
     let exit: number | string | null = null
     const launch = (): void => {
       exit = null
-      const output = openSync(log, 'a', 0o600)
+      const output = openLog(log)
       const child = spawn(process.execPath, [entry, folder, agentEntry], {
         cwd: folder,
         detached: true,

@@ -1,12 +1,13 @@
 import { join } from 'node:path'
 import type { Offer } from '../../core/jobs/model.ts'
 import { second } from '../../core/time/index.ts'
+import { messageOf } from '../files.ts'
 import { ProviderError, type Provider, type StartRequest } from '../port.ts'
 import type { CloudApi, CloudMethod, MarketRow, PracticeControls } from './api.ts'
 import { apiOf, CloudClient } from './client.ts'
-import { listed } from './cloud/ledger.ts'
+import { listed, shown } from './cloud/ledger.ts'
 import { overviewOf, quoteOf, rowsOf, type MarketView } from './cloud/market.ts'
-import { freshState, isLive, loadState } from './cloud/state.ts'
+import { freshState, isLive, loadState, type CloudState } from './cloud/state.ts'
 import { readTrace } from './cloud/trace.ts'
 import { practiceSettings } from './settings.ts'
 
@@ -35,7 +36,7 @@ export const isPractice = (provider: Provider | undefined): provider is Practice
 
 /**
  * Opens the practice cloud of a data directory. Its process is started by the first call that needs it, outlives this one, and
- * ends by itself. Throws a RangeError when a setting is wrong.
+ * ends by itself. Throws a RangeError when a setting is wrong; a trace that cannot be read is refused when prices are asked for.
  */
 export async function openPractice(options: PracticeOptions): Promise<Practice> {
   const connection = options.connection ?? 'practice'
@@ -45,15 +46,25 @@ export async function openPractice(options: PracticeOptions): Promise<Practice> 
     cloud.configure(settings),
   )
   const cloud: CloudApi = apiOf((method: CloudMethod, given) => client.call(method, given as never))
-  await readTrace(settings.trace, Date.now())
 
   /** The market as it was left, while no cloud runs and none is needed: nothing lives there, and looking starts no process. */
-  const asleep = async (): Promise<MarketView | null> => {
+  const asleep = async (): Promise<CloudState | null> => {
     if ((await client.running()) !== null) return null
-    const state = (await loadState(folder)) ?? freshState(Date.now())
-    if (Object.values(state.machines).some(isLive)) return null
-    const trace = await readTrace(settings.trace, state.traceBegun)
-    return { state: { ...state, settings }, trace, now: Date.now() }
+    try {
+      const state = (await loadState(folder)) ?? freshState(Date.now())
+      return Object.values(state.machines).some(isLive) ? null : { ...state, settings }
+    } catch (error) {
+      throw new ProviderError('unreachable', messageOf(error))
+    }
+  }
+  const asleepMarket = async (): Promise<MarketView | null> => {
+    const state = await asleep()
+    if (state === null) return null
+    try {
+      return { state, trace: await readTrace(settings.trace, state.traceBegun), now: Date.now() }
+    } catch (error) {
+      throw new ProviderError('unreachable', messageOf(error))
+    }
   }
 
   const offerOf = (row: MarketRow): Offer => ({
@@ -81,7 +92,7 @@ export async function openPractice(options: PracticeOptions): Promise<Practice> 
   const target = (typed: string): string =>
     typed === connection ? '*' : typed.startsWith(`${connection}/`) ? typed.slice(connection.length + 1) : typed
 
-  const practice: Practice = {
+  return {
     name: 'practice',
     owns: 'rented',
     hardStop: 'renewable',
@@ -90,11 +101,11 @@ export async function openPractice(options: PracticeOptions): Promise<Practice> 
 
     // all of them, whatever is needed: why one does not fit is the caller's to explain, and what is full is said when asked for
     offers: async () => {
-      const view = await asleep()
+      const view = await asleepMarket()
       return (view === null ? (await cloud.market()).rows : rowsOf(view)).map(offerOf)
     },
     quote: async ({ id }) => {
-      const view = await asleep()
+      const view = await asleepMarket()
       return { price: view === null ? await cloud.quote(poolOf(id)) : quoteOf(view, poolOf(id)) }
     },
     start: ({ rowId, installation, offer, bootstrap, hardStopAfter }: StartRequest) =>
@@ -102,8 +113,8 @@ export async function openPractice(options: PracticeOptions): Promise<Practice> 
     observe: (machineId) => cloud.observe(machineId),
     end: (machineId) => cloud.end(machineId),
     list: async () => {
-      const view = await asleep()
-      return view === null ? cloud.list() : Object.values(view.state.machines).map(listed)
+      const state = await asleep()
+      return state === null ? cloud.list() : Object.values(state.machines).map(listed)
     },
     renew: (machineId, length) => cloud.renew(machineId, length),
     close: async () => {},
@@ -118,9 +129,12 @@ export async function openPractice(options: PracticeOptions): Promise<Practice> 
     setLifetime: (typed, lifetime) => cloud.setLifetime(target(typed), lifetime),
     setNoticeLength: (typed, length) => cloud.setNoticeLength(target(typed), length),
     setClock: (ahead) => cloud.setClock(ahead),
-    listMachines: async () => (await practice.market()).machines,
+    listMachines: async () => {
+      const state = await asleep()
+      return state === null ? cloud.listMachines() : Object.values(state.machines).map(shown)
+    },
     market: async () => {
-      const view = await asleep()
+      const view = await asleepMarket()
       return view === null ? cloud.market() : overviewOf(view)
     },
     reset: () => cloud.reset(),
@@ -128,5 +142,4 @@ export async function openPractice(options: PracticeOptions): Promise<Practice> 
       if ((await asleep()) === null) await client.shutdown()
     },
   }
-  return practice
 }

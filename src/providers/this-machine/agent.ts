@@ -1,10 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, existsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { minute, second } from '../../core/time/index.ts'
-import { messageOf, readIfThere, tail, writePrivate } from '../files.ts'
+import { messageOf, openLog, readIfThere, tail, writePrivate } from '../files.ts'
 import { ProviderError, type Bootstrap } from '../port.ts'
 import { isAlive, kill, parseIdentity, type ProcessIdentity } from '../processes.ts'
 import { alreadyHeld, holdModule } from './hold.ts'
@@ -114,7 +114,7 @@ export class HostAgent {
 
   /** Its own session, its output in a file: nothing of this process reaches it, and it needs nothing of this process. */
   #launch(): Launch {
-    const output = openSync(this.log, 'a', 0o600)
+    const output = openLog(this.log)
     const hold = holdModule({ lock: this.#lock, holder: this.#holder, bootstrap: this.#bootstrap })
     const launch: Launch = { exit: null, failed: null }
     let child: ChildProcess

@@ -33,6 +33,8 @@ export class Cloud implements CloudApi {
   readonly #machines: Machines
   readonly #now: () => Instant
   #trace: Trace | null = null
+  /** why the trace that was set cannot be used */
+  #traceError: string | null = null
   #closing = false
 
   private constructor(ledger: Ledger, machines: Machines, now: () => Instant) {
@@ -258,6 +260,7 @@ export class Cloud implements CloudApi {
   }
 
   #view(): MarketView {
+    if (this.#traceError !== null) throw new ProviderError('unreachable', this.#traceError)
     return { state: this.#ledger.state, trace: this.#trace, now: this.#now() }
   }
 
@@ -272,14 +275,14 @@ export class Cloud implements CloudApi {
     return ids
   }
 
-  /** A trace that cannot be read any more must not keep machines from being ended: prices come from the seed then. */
+  /** A trace that cannot be used keeps the market closed, and nothing else: machines are watched and ended all the same. */
   async #readTrace(): Promise<void> {
     const { settings, traceBegun } = this.#ledger.state
     try {
       this.#trace = await readTrace(settings.trace, traceBegun)
+      this.#traceError = null
     } catch (error) {
-      this.#trace = null
-      console.error(messageOf(error))
+      this.#traceError = messageOf(error)
     }
   }
 }

@@ -53,10 +53,20 @@ const stateFile = (folder: string): string => join(folder, 'state.json')
 export async function loadState(folder: string): Promise<CloudState | null> {
   const text = await readIfThere(stateFile(folder))
   if (text === null) return null
-  const state: unknown = JSON.parse(text)
+  const state = parsed(text)
   if (!isState(state))
-    throw new Error(`${stateFile(folder)} was written by another version of Portal: it cannot be read by this one`)
+    throw new Error(
+      `${stateFile(folder)} is damaged, or was written by another version of Portal; it may name machines that run: end them, then remove it`,
+    )
   return state
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
 }
 
 export const saveState = (folder: string, state: CloudState): Promise<void> =>
