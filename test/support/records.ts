@@ -10,7 +10,7 @@ type New<Row> = Omit<Row, 'version'>
 /** Records as they are first written, valid in every field; what a test is about is given. */
 export const anyReason = why(Object.keys(reasons)[0] as ReasonCode, { source: 'a test' })
 
-export const offer: Offer = {
+const offer: Offer = {
   id: 'practice/north/a/small/spot',
   connection: 'practice',
   provider: 'practice',
