@@ -95,7 +95,7 @@ export function pending(at: number, dialect: DialectName, where: string, now: nu
     throw new StoreError(
       'store_newer',
       `${where} was written by a newer Portal: its schema is version ${at}, this Portal knows up to ${newest}. ` +
-        'Start that newer Portal again, or restore the copy that was made before it was upgraded; nothing was changed.',
+        'Start that newer Portal again, or restore a copy from before its upgrade; nothing was changed.',
     )
   return migrations
     .filter(({ number }) => number > at)
