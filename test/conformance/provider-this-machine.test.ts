@@ -120,14 +120,19 @@ test('what an agent left running does not keep the next agent out', async () => 
   expect(await provider.observe('this-machine')).toMatchObject({ is: 'alive' })
 })
 
-test('a new bootstrap reaches the folder of the running agent', async () => {
+test('an agent that looks for its control plane elsewhere is started anew; what it left running goes on', async () => {
   const provider = await open()
   await provider.start(startRequest)
   const pid = await holder()
+  const stray = Number(await vi.waitFor(() => readFile(join(folder, 'stray.pid'), 'utf8'), { timeout: 5000 }))
+  await provider.start({ ...startRequest, bootstrap: { ...startRequest.bootstrap, checkin: 1 } })
+  expect(await holder()).toBe(pid)
   const bootstrap = { ...startRequest.bootstrap, url: 'http://127.0.0.1:2' }
   await provider.start({ ...startRequest, bootstrap })
-  expect(JSON.parse(await readFile(join(folder, 'bootstrap.json'), 'utf8')).url).toBe('http://127.0.0.1:2')
-  expect(await holder()).toBe(pid)
+  expect(JSON.parse(await readFile(join(folder, 'bootstrap.json'), 'utf8'))).toEqual(bootstrap)
+  expect(await holder()).not.toBe(pid)
+  expect(identityOf(pid)).toBeNull()
+  expect(identityOf(stray)).not.toBeNull()
 })
 
 test('an agent that cannot run: said, with the end of its log', async () => {

@@ -44,10 +44,17 @@ export class HostAgent {
     return this.#words(this.#ended ?? 'it was not started, or ended')
   }
 
-  /** Returns once the agent runs with this bootstrap in its folder. As often as one likes, from as many processes as one likes. */
+  /**
+   * Returns once the agent runs with this bootstrap. As often as one likes, from as many processes as one likes. One that looks for
+   * its control plane elsewhere is started anew: jobs do not notice, since their keepers hold them.
+   */
   async ensure(bootstrap: Bootstrap): Promise<void> {
-    const content = JSON.stringify(bootstrap)
-    if ((await readIfThere(this.#bootstrap)) !== content) await writePrivate(this.#bootstrap, content)
+    const written = await readIfThere(this.#bootstrap)
+    if (written === null || !leadsTo(written, bootstrap)) {
+      await writePrivate(this.#bootstrap, JSON.stringify(bootstrap))
+      const running = await this.#running()
+      if (running !== null) await this.#end(running, 'SIGKILL')
+    }
     await this.#start()
     this.#watchOver()
   }
@@ -66,12 +73,15 @@ export class HostAgent {
     await this.#starting?.catch(() => {})
     const running = await this.#running()
     await rm(this.#holder, { force: true })
-    if (running === null || !isAlive(running)) return
-    kill(running, 'SIGTERM')
+    if (running !== null) await this.#end(running, 'SIGTERM')
+  }
+
+  async #end(agent: ProcessIdentity, signal: NodeJS.Signals): Promise<void> {
+    kill(agent, signal)
     const patience = Date.now() + 5 * second
-    while (isAlive(running)) {
-      if (Date.now() > patience) kill(running)
-      await sleep(20)
+    while (isAlive(agent)) {
+      if (Date.now() > patience) kill(agent)
+      await sleep(10)
     }
   }
 
@@ -189,4 +199,14 @@ const watchEvery = second
 function agentEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const launcher = /^(PORTAL_|npm_|VITEST|NODE_OPTIONS$|NODE_CHANNEL_|NODE_UNIQUE_ID$)/
   return Object.fromEntries(Object.entries(env).filter(([name]) => !launcher.test(name)))
+}
+
+/** Whether a bootstrap that was written down leads an agent to the same control plane; how long it may look for it does not matter. */
+function leadsTo(written: string, { agentId, url, token, checkpoints }: Bootstrap): boolean {
+  try {
+    const { agentId: id, url: where, token: shown, checkpoints: kept } = JSON.parse(written) as Bootstrap
+    return id === agentId && where === url && shown === token && kept.directory === checkpoints.directory
+  } catch {
+    return false
+  }
 }
