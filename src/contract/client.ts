@@ -194,23 +194,31 @@ function send(
       reject(unreachable(target, reasonOf(error)))
       return
     }
+    const stream = request.upload instanceof Uint8Array ? null : (request.upload ?? null)
     const timeoutMs = request.timeoutMs ?? 30_000
-    // an upload may take as long as it takes, as long as it moves
-    outgoing.setTimeout(timeoutMs, () => outgoing.destroy(new Error(`no answer within ${timeoutMs} ms`)))
+    // of silence: an upload, or a long answer, may take as long as it takes while it moves
+    outgoing.setTimeout(timeoutMs, () => outgoing.destroy(new Error(`nothing came for ${timeoutMs} ms`)))
     outgoing.on('response', (response) => {
-      outgoing.setTimeout(0)
-      // answered while the upload was still under way: the answer counts
-      if (request.upload && !(request.upload instanceof Uint8Array)) request.upload.unpipe(outgoing)
+      // what is read at the caller's pace may rest as long as the caller does
+      if (address.gives !== 'json') outgoing.setTimeout(0)
+      if (stream && !outgoing.writableEnded) {
+        // answered while the upload was under way: the answer counts, the rest is not wanted
+        stream.unpipe(outgoing)
+        stream.destroy()
+        response.on('close', () => outgoing.destroy())
+      }
       resolve(response)
     })
-    outgoing.on('error', (error) => reject(request.signal?.aborted ? error : unreachable(target, reasonOf(error))))
-    if (request.upload && !(request.upload instanceof Uint8Array)) {
-      request.upload.on('error', (error) => {
-        outgoing.destroy()
-        reject(error)
-      })
-      request.upload.pipe(outgoing)
-    } else outgoing.end(request.upload ?? json)
+    outgoing.on('error', (error) => {
+      stream?.destroy()
+      reject(request.signal?.aborted ? error : unreachable(target, reasonOf(error)))
+    })
+    if (stream === null) return void outgoing.end(request.upload ?? json)
+    stream.on('error', (error) => {
+      reject(error)
+      outgoing.destroy()
+    })
+    stream.pipe(outgoing)
   })
 }
 

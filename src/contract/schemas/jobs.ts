@@ -14,7 +14,7 @@ import {
   type Got,
 } from './values.ts'
 
-export const jobStates = [
+const jobStates = [
   'queued',
   'starting',
   'running',
@@ -99,21 +99,8 @@ export const askedView = z
   .meta({ id: 'Asked', description: 'What was asked is recorded; its outcome follows as events of the job.' })
 export type AskedView = Got<typeof askedView>
 
-export const eventView = z
-  .strictObject({
-    seq: z.int().min(0),
-    at: instant,
-    subject: z.string().max(200).describe("a job's id, a connection's name, or `portal`"),
-    kind: line(60).describe('for jobs: see jobEventKinds'),
-    by: z.string().max(200),
-    why: whyView.nullable(),
-    facts,
-  })
-  .meta({ id: 'Event', description: 'Something that happened.' })
-export type EventView = Got<typeof eventView>
-
 /** The kinds of a job's events. `move.aborted` and `asked` carry `facts.refused` where values were named. */
-export const jobEventKinds = [
+const jobEventKinds = [
   'created',
   'queued',
   'starting',
@@ -134,12 +121,25 @@ export const jobEventKinds = [
 ] as const
 export type JobEventKind = (typeof jobEventKinds)[number]
 
+export const eventView = z
+  .strictObject({
+    seq: z.int().min(0),
+    at: instant,
+    subject: z.string().max(200).describe("a job's id, a connection's name, or `portal`"),
+    kind: line(60).describe(`of a job: ${jobEventKinds.join(', ')}`),
+    by: z.string().max(200),
+    why: whyView.nullable(),
+    facts,
+  })
+  .meta({ id: 'Event', description: 'Something that happened.' })
+export type EventView = Got<typeof eventView>
+
 export const eventsView = z
   .strictObject({ events: z.array(eventView), last: z.int().min(0).describe('ask on with after = last') })
   .meta({ id: 'Events' })
 export type EventsView = Got<typeof eventsView>
 
-export const decisionView = z
+const decisionView = z
   .strictObject({
     id: line(100),
     policy: line(60),

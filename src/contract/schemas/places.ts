@@ -14,7 +14,7 @@ import {
   type Got,
 } from './values.ts'
 
-export const offerView = z
+const offerView = z
   .strictObject({
     id: line(300).describe('the spelling that pins a job'),
     connection: line(100),

@@ -21,7 +21,7 @@ type AnswerOf<N extends RouteName> = Routes[N] extends { readonly response: infe
     : void
 
 /** A request whose parts were checked against the table, and who asks. */
-export interface Checked<N extends RouteName> {
+interface Checked<N extends RouteName> {
   readonly params: PartOf<N, 'params'>
   readonly query: PartOf<N, 'query'>
   readonly body: PartOf<N, 'body'>

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { portalError, type PortalError } from '../../contract/errors.ts'
 import { nearest } from '../../core/text.ts'
 
-export interface Problem {
+interface Problem {
   /** `needs.cpus`, `command[0]`, or the name of the whole part */
   readonly place: string
   /** `expected a number above 0` */
@@ -16,7 +16,7 @@ export function checked<S extends z.ZodType>(schema: S, value: unknown, whole: s
   throw invalid(result.error.issues.slice(0, 20).map((issue) => problemOf(schema, issue, whole)))
 }
 
-export function invalid(problems: readonly Problem[]): PortalError {
+function invalid(problems: readonly Problem[]): PortalError {
   const [first] = problems
   return portalError('invalid_request', {
     place: first?.place ?? 'the request',

@@ -27,7 +27,7 @@ export interface Streams {
   close(): void
 }
 
-export interface ByteHead {
+interface ByteHead {
   readonly type: string
   readonly bytes: number | null
 }

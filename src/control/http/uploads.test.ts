@@ -89,6 +89,20 @@ describe('a working directory', () => {
     expect(await kept('workdirs')).toEqual([`${params.sha256}.tar`])
   })
 
+  test('is refused at once without the token: the rest is not even read', async () => {
+    let read = 0
+    const endless = Readable.from(
+      (function* () {
+        for (; read < 200; read++) yield Buffer.alloc(1024 * 1024)
+      })(),
+    )
+    const stranger = createClient({ url: served.server.url, token: 'x' })
+    await expect(stranger.putWorkdir({ params, upload: endless })).rejects.toMatchObject({ code: 'unauthorized' })
+    expect(read).toBeLessThan(100)
+    expect(endless.destroyed).toBe(true)
+    expect(await kept('workdirs')).toEqual([])
+  })
+
   test('a source that fails while it is sent is the error', async () => {
     const failing = Readable.from(
       (async function* () {
