@@ -4,12 +4,16 @@ import { kinds, type ChunkEntry } from './format.ts'
 
 /** Stored chunks are gathered to pieces of this length, since a write of 64 KiB costs more in calls than in bytes. */
 const gatherBytes = 2 << 20
+const firstBytes = 128 << 10
 const sampleBytes = 16 << 10
 /** A chunk is compressed only where its sample shrinks to this share. */
 const worthwhile = 0.85
 /** After so many chunks in a row that do not shrink, only every eighth is tried. */
 const patience = 16
 const level1 = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
+// room for the whole result at once: by default it is made in pieces of 16 KiB and joined
+const sampleOptions = { ...level1, chunkSize: 20 << 10 }
+const chunkOptions = { ...level1, chunkSize: 80 << 10 }
 
 /** The one pack of a save: chunks one after the other, each raw or compressed by itself. */
 export interface PackWriter {
@@ -24,7 +28,8 @@ export interface PackWriter {
 export const packWriter = (store: CheckpointStore, key: string): PackWriter => {
   let object: ObjectWriter | null = null
   let length = 0
-  let filling: Buffer = Buffer.allocUnsafeSlow(gatherBytes)
+  // a small state needs no large buffer
+  let filling: Buffer = Buffer.allocUnsafeSlow(firstBytes)
   let other: Buffer | null = null
   let filled = 0
   let writing: Promise<void> = Promise.resolve()
@@ -39,7 +44,7 @@ export const packWriter = (store: CheckpointStore, key: string): PackWriter => {
     // it is awaited with the next piece; until then its failure is nobody's
     writing.catch(() => {})
     const next: Buffer = other ?? Buffer.allocUnsafeSlow(gatherBytes)
-    other = filling
+    other = filling.length === gatherBytes ? filling : null
     filling = next
     filled = 0
   }
@@ -51,7 +56,7 @@ export const packWriter = (store: CheckpointStore, key: string): PackWriter => {
       if (packed) misses = 0
       else misses++
       const stored = packed ?? chunk
-      if (filled + stored.length > gatherBytes) await flush()
+      if (filled + stored.length > filling.length) await flush()
       stored.copy(filling, filled)
       filled += stored.length
       const offset = length
@@ -75,7 +80,7 @@ export const packWriter = (store: CheckpointStore, key: string): PackWriter => {
 const compress = (chunk: Buffer, misses: number): Buffer | null => {
   if (misses > patience && misses % 8 !== 0) return null
   const sample = chunk.subarray(0, sampleBytes)
-  if (zstdCompressSync(sample, level1).length >= sample.length * worthwhile) return null
-  const packed = zstdCompressSync(chunk, level1)
+  if (zstdCompressSync(sample, sampleOptions).length >= sample.length * worthwhile) return null
+  const packed = zstdCompressSync(chunk, chunkOptions)
   return packed.length < chunk.length * worthwhile ? packed : null
 }

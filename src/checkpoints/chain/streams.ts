@@ -36,7 +36,8 @@ export async function* openStreams(
   manifest: Manifest,
   wanted: (stream: string) => boolean = () => true,
 ): AsyncGenerator<StreamPiece> {
-  const buffers = [Buffer.allocUnsafeSlow(chunksAPiece * chunkBytes), Buffer.allocUnsafeSlow(chunksAPiece * chunkBytes)]
+  const longest = Math.min(chunksAPiece * chunkBytes, Math.max(0, ...manifest.streams.map(({ bytes }) => bytes)))
+  const buffers = [Buffer.allocUnsafeSlow(longest), Buffer.allocUnsafeSlow(longest)]
   let turn = 0
   let ahead: Promise<StreamPiece> | null = null
   try {
@@ -150,7 +151,7 @@ const lengthOf = (part: Part, chunk: number): number => Math.min(chunkBytes, par
 /** Null: it is not a frame, or one that would grow beyond its length. */
 const decompress = (stored: Buffer, length: number): Buffer | null => {
   try {
-    return zstdDecompressSync(stored, { maxOutputLength: length })
+    return zstdDecompressSync(stored, { maxOutputLength: length, chunkSize: chunkBytes })
   } catch {
     return null
   }

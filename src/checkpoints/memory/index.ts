@@ -10,6 +10,8 @@ export interface MemoryStoreOptions {
    * fault or a crash at that place.
    */
   readonly at?: (call: StoreCall, when: 'before' | 'after', key: string) => Promise<void> | void
+  /** another process's view of the same store, with faults of its own */
+  readonly of?: Pick<MemoryStore, 'objects' | 'records'>
 }
 
 export interface MemoryStore extends CheckpointStore {
@@ -20,9 +22,9 @@ export interface MemoryStore extends CheckpointStore {
 }
 
 /** A fake of a store for simulations and tests: the same rules as a directory, in memory, with faults where they are asked for. */
-export const memoryStore = ({ at = () => {} }: MemoryStoreOptions = {}): MemoryStore => {
-  const objects = new Map<string, Uint8Array>()
-  const records = new Map<string, Uint8Array>()
+export const memoryStore = ({ at = () => {}, of }: MemoryStoreOptions = {}): MemoryStore => {
+  const objects = of?.objects ?? new Map<string, Uint8Array>()
+  const records = of?.records ?? new Map<string, Uint8Array>()
   const call = async <T>(name: StoreCall, key: string, effect: () => T): Promise<T> => {
     await at(name, 'before', key)
     const result = effect()
