@@ -22,6 +22,7 @@ import { createServer, type HttpServer } from './http/server.ts'
 import { connect, keepSeen, readInstallation } from './installation.ts'
 import { agentToken, masterKey } from './keys.ts'
 import { Logs } from './logs.ts'
+import { listenAgain } from './port.ts'
 import { systemClock, systemRandom } from './system.ts'
 import { version } from './version.ts'
 
@@ -102,7 +103,7 @@ async function serve(): Promise<void> {
   }
 
   const startedAt = Date.now()
-  server = await createServer({
+  const served: Omit<Parameters<typeof createServer>[0], 'port'> = {
     api: openApi({
       context,
       engine,
@@ -119,9 +120,15 @@ async function serve(): Promise<void> {
     version: version(),
     folders: { workdirs: homeFiles.workdirs(home.path), outputs: homeFiles.outputs(home.path) },
     log,
-    port: Number(flags.port),
     ...(flags.host !== undefined && { hosts: [flags.host] }),
-  })
+  }
+  const again = await listenAgain(home.path, Number(flags.port), (port) => createServer({ ...served, port }))
+  server = again.server
+  if (again.movedFrom !== null)
+    log.warn(
+      { url: server.url, before: again.movedFrom },
+      'agents that run look for it on another port, and cannot find it',
+    )
   const seen = keepSeen(store, systemClock)
   await engine.start()
   await home.writeServing({ url: server.url, pid: process.pid, version: version(), startedAt })
