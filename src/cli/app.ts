@@ -16,21 +16,21 @@ import {
 import { commandNames, commands, isCommand, type CommandName } from './commands/index.ts'
 import { splitAtCommand } from './boundary.ts'
 import { makeContext, type Cli, type Target } from './context.ts'
+import { leanOutput } from './streams.ts'
 import { didYouMean, nearest } from './nearest.ts'
 
 /** Runs what was typed, and leaves its exit code in the process. */
 export const main = async (inputs: readonly string[]): Promise<void> => {
   if (inputs[0] === '__complete') return (await import('./complete.ts')).complete(inputs.slice(1))
   const interrupt = new AbortController()
-  const cli = makeContext(process, process.env, process.cwd(), interrupt.signal, process)
+  const streams = { stdout: leanOutput(1, () => process.stdout), stderr: leanOutput(2, () => process.stderr) }
+  const cli = await makeContext(streams, process.env, process.cwd(), interrupt.signal)
   const letGo = () => {
     if (interrupt.signal.aborted) process.exit(130) // asked twice: at once
     interrupt.abort()
   }
   process.on('SIGINT', letGo)
   process.on('SIGTERM', letGo)
-  // a reader that went away (`portal ps | head`) is no error
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
   process.exitCode = await runInputs(inputs, cli)
   process.off('SIGINT', letGo)
   process.off('SIGTERM', letGo)

@@ -2,6 +2,7 @@ import { proposeCompletions } from '@stricli/core'
 import { application } from './app.ts'
 import { commandNames, isCommand } from './commands/index.ts'
 import { makeContext } from './context.ts'
+import { leanOutput } from './streams.ts'
 
 /** Longer than this nobody waits at the tab key. */
 const limit_ms = 700
@@ -17,13 +18,17 @@ export const complete = async (words: readonly string[]): Promise<void> => {
   const [first] = words
   // behind the command's own words the shell completes files
   if (first === 'run' && words.slice(0, -1).includes('--')) return
-  const cli = makeContext(process, process.env, process.cwd(), new AbortController().signal, process)
+  const cli = await makeContext(
+    { stdout: leanOutput(1, () => process.stdout), stderr: leanOutput(2, () => process.stderr) },
+    process.env,
+    process.cwd(),
+    new AbortController().signal,
+  )
   try {
     const loaded = words.length > 1 && first !== undefined && isCommand(first) ? [first] : []
     const { app } = await application(words.length > 1 ? loaded : commandNames.slice(0, 0))
     const found = await proposeCompletions(app, words.length === 0 ? [''] : words, cli)
-    const lines = found.map(({ completion, brief }) => `${completion}\t${brief}\n`)
-    process.stdout.write(lines.join(''))
+    for (const { completion, brief } of found) cli.print(`${completion}\t${brief}`)
   } catch {
     // no completion is better than an error in the middle of a line
   }

@@ -1,7 +1,8 @@
 import type { Command, CommandContext, RouteMap, StricliProcess } from '@stricli/core'
-import pc from 'picocolors'
+import type pc from 'picocolors'
+import type { Output } from './streams.ts'
 
-export type Colors = ReturnType<typeof pc.createColors>
+export type Colors = Pick<ReturnType<typeof pc.createColors>, 'bold' | 'cyan' | 'dim' | 'green' | 'red' | 'yellow'>
 
 /** What every command is given: the terminal, the environment, the time. Tests give their own. */
 export interface Cli extends CommandContext {
@@ -34,28 +35,22 @@ export interface Streams {
   readonly stdout: Output
   readonly stderr: Output
 }
-interface Output {
-  write(text: string): unknown
-  readonly isTTY?: boolean
-  readonly columns?: number
-}
-
 /** The context on given streams; `env` decides about colours (NO_COLOR, FORCE_COLOR, TERM=dumb). */
-export const makeContext = (
+export const makeContext = async (
   streams: Streams,
   env: Cli['env'],
   directory: string,
   interrupted: AbortSignal,
   host: StricliProcess = { ...streams, env, exitCode: null } as StricliProcess,
-): Cli => {
+): Promise<Cli> => {
   const { stdout, stderr } = streams
   return {
     process: host,
     env,
     directory,
     now: Date.now,
-    colors: pc.createColors(colored(stdout, env)),
-    errorColors: pc.createColors(colored(stderr, env)),
+    colors: await colorsFor(stdout, env),
+    errorColors: await colorsFor(stderr, env),
     width: stdout.isTTY === true ? Math.max(40, stdout.columns ?? 80) : null,
     live: stderr.isTTY === true && env['TERM'] !== 'dumb',
     interrupted,
@@ -64,6 +59,13 @@ export const makeContext = (
     json: (value) => void stdout.write(`${JSON.stringify(value, null, 2)}\n`),
   }
 }
+
+const same: Colors['dim'] = (text) => String(text)
+const noColors: Colors = { bold: same, cyan: same, dim: same, green: same, red: same, yellow: same }
+
+/** Loaded only where there are colours: it looks at the streams, which costs. */
+const colorsFor = async (stream: Output, env: Cli['env']): Promise<Colors> =>
+  colored(stream, env) ? (await import('picocolors')).default.createColors(true) : noColors
 
 const colored = (stream: Output, env: Cli['env']): boolean => {
   if (env['NO_COLOR']) return false

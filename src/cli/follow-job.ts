@@ -7,6 +7,7 @@ import { following } from './control/follow.ts'
 import { refusedLines, type RefusedLine } from './failure.ts'
 import { ago, plain } from './format.ts'
 import { bindingText } from './jobs.ts'
+import { pass } from './streams.ts'
 
 interface FollowJob {
   /** tell what happened behind this event */
@@ -46,7 +47,7 @@ export const followJob = async (cli: Cli, first: Client, job: JobView, options: 
       signal,
     )
     for await (const event of stream) {
-      if (event.event === 'log') (options.asJson ? process.stderr : process.stdout).write(logBytes(event.data))
+      if (event.event === 'log') await pass(options.asJson ? process.stderr : process.stdout, logBytes(event.data))
       else end = event.data
     }
   } finally {

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { logBytes } from '../../contract/client.ts'
 import type { Cli } from '../context.ts'
 import { following } from '../control/follow.ts'
@@ -6,6 +5,7 @@ import { reach } from '../control/reach.ts'
 import { define, flag, json } from '../define.ts'
 import { jobArgument } from '../jobs.ts'
 import { whole } from '../parse.ts'
+import { pass } from '../streams.ts'
 import { Tail } from '../tail.ts'
 
 interface Flags {
@@ -68,9 +68,6 @@ export const command = define<Flags, [string]>({
 
 /** Bytes as they are, held back while the reader is slow; as JSON, one object a piece. */
 const write = async (cli: Cli, piece: Buffer, asJson: boolean): Promise<void> => {
-  if (asJson) {
-    cli.print(JSON.stringify({ log: piece.toString('utf8') }))
-    return
-  }
-  if (!process.stdout.write(piece)) await once(process.stdout, 'drain')
+  if (asJson) cli.print(JSON.stringify({ log: piece.toString('utf8') }))
+  else await pass(process.stdout, piece)
 }
