@@ -38,6 +38,8 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
   /** resolves `go` where the job waits at a safe point */
   let letGo: (() => void) | null = null
   const mayRun = Promise.withResolvers<void>()
+  /** past `job.state()`, as far as this connection knows */
+  let started = false
   let asked = false
   let exitWhy: string | null = null
   let busy = false
@@ -84,6 +86,8 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
       await Promise.race([mayRun.promise, line.over])
       if (exitWhy === null) await line.send({ t: 'run' })
     }
+    started = true
+    if (asked) ask()
     for (;;) {
       if (exitWhy !== null) await line.send({ t: 'exit', why: exitWhy })
       const { turn, asks = null } = parseSaying(await line.next(null), 'safe-point')
@@ -132,11 +136,19 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
     }
     connection = null
     client = null
+    started = false
     at = null
     letGo = null
     goWhenFree = false
     leaving.resolve()
     events.emit('disconnected', line.ended ?? 'the conversation ended')
+  }
+
+  const ask = (): void => {
+    asked = true
+    setFlag(true)
+    // Node's SDK hears it by its worker at once; others look at the flag, and read nothing before their safe point
+    if (started && !at && client?.language === 'node') connection?.send({ t: 'ask' }).catch(() => {})
   }
 
   const leaveSafePoint = (): void => {
@@ -190,10 +202,7 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
       mayRun.resolve()
       leaveSafePoint()
     },
-    ask: () => {
-      asked = true
-      setFlag(true)
-    },
+    ask,
     unask: () => {
       if (at || exitWhy !== null) return
       asked = false
@@ -203,8 +212,7 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
       if (closed) return { is: 'closed' }
       if (at) return { is: 'there', ...at }
       const before = asked
-      asked = true
-      setFlag(true)
+      ask()
       const there = Promise.withResolvers<At>()
       const gone = Promise.withResolvers<'disconnected'>()
       const onGone = () => gone.resolve('disconnected')
