@@ -3,6 +3,7 @@ import { closeSync, existsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
 import { minute, second } from '../../core/time/index.ts'
 import { messageOf, openLog, readIfThere, tail, writePrivate } from '../files.ts'
 import { ProviderError, type Bootstrap } from '../port.ts'
@@ -18,6 +19,7 @@ export class HostAgent {
   readonly #bootstrap: string
   readonly #holder: string
   readonly #lock: string
+  readonly #hold: string
   readonly #entry: string
   readonly #folder: string
   #starting: Promise<void> | null = null
@@ -31,6 +33,7 @@ export class HostAgent {
     this.#bootstrap = join(folder, 'bootstrap.json')
     this.#holder = join(folder, 'agent.pid.json')
     this.#lock = join(folder, 'agent.lock')
+    this.#hold = join(folder, 'hold.mjs')
     this.#entry = entry
     this.#folder = folder
   }
@@ -108,6 +111,7 @@ export class HostAgent {
     if (await this.isRunning()) return
     if (!existsSync(this.#entry))
       throw new ProviderError('unreachable', `there is no agent at ${this.#entry}: the installation is incomplete`)
+    await writePrivate(this.#hold, holdModule({ lock: this.#lock, holder: this.#holder, bootstrap: this.#bootstrap }))
     const patience = Date.now() + startPatience
     let launch = this.#launch()
     while (!(await this.isRunning())) {
@@ -125,11 +129,10 @@ export class HostAgent {
   /** Its own session, its output in a file: nothing of this process reaches it, and it needs nothing of this process. */
   #launch(): Launch {
     const output = openLog(this.log)
-    const hold = holdModule({ lock: this.#lock, holder: this.#holder, bootstrap: this.#bootstrap })
     const launch: Launch = { exit: null, failed: null }
     let child: ChildProcess
     try {
-      child = spawn(process.execPath, ['--import', hold, this.#entry, this.#bootstrap], {
+      child = spawn(process.execPath, ['--import', pathToFileURL(this.#hold).href, this.#entry, this.#bootstrap], {
         cwd: this.#folder,
         detached: true,
         stdio: ['ignore', output, output],

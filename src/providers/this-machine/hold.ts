@@ -3,11 +3,11 @@
  * and writes down who holds it. The kernel takes the lock back however the agent ends, and no process that the agent starts
  * inherits it, so that keepers and jobs that outlive an agent never keep the next one out.
  *
- * It travels as a `data:` module so that it needs no file of its own beside the bundle; node loads it again in the agent's
- * workers and forks, where it must do nothing.
+ * It is written beside the bootstrap, since it has to work before and whatever the agent's own program is. Node loads it again in
+ * the agent's workers and forks, where it must do nothing.
  */
 export function holdModule({ lock, holder, bootstrap }: HoldPaths): string {
-  const source = `
+  return `// takes the lock of this machine's agent; written by Portal at each start
 import { DatabaseSync } from 'node:sqlite'
 import { execFileSync } from 'node:child_process'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -27,7 +27,6 @@ if (isMainThread && process.argv[2] === paths.bootstrap && process.send === unde
   renameSync(paths.holder + '.tmp', paths.holder)
 }
 `
-  return `data:text/javascript,${encodeURIComponent(source)}`
 }
 
 /** The exit code of an agent that found another one running. */
