@@ -54,11 +54,11 @@ class Carried:
 
 def look(state: State, anchors: Anchors, snapshot: "_changes.Snapshot", bit_exact: bool) -> Carried:
     """Looks at every value; writes and changes nothing."""
-    walk = _walked(state, {id(value): path for path, value in anchors.held.items()})
+    live = {id(value): path for path, value in anchors.held.items()}
+    walk = _walked(state, live)
     refusals = list(walk.refusals)
     refusals += snapshot.changed(walk)
-    if not refusals:
-        refusals += _prove.prove(walk)
+    refusals += _prove.prove(walk, live)
     if bit_exact:
         refusals += walk.set_orders
     if not refusals:

@@ -12,7 +12,6 @@ import sys
 import types
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ._refusal import type_name
 
 
 class Verdict(NamedTuple):
@@ -45,7 +44,7 @@ VALUES = {
 TRUSTED = {
     "collections.deque", "collections.OrderedDict", "collections.defaultdict", "collections.Counter",
     "random.Random", "functools.partial", "operator.itemgetter", "operator.attrgetter", "operator.methodcaller",
-    "time.struct_time", "os.stat_result", "os.terminal_size", "builtins.slice", "datetime.tzinfo",
+    "_io.StringIO", "_io.BytesIO", "time.struct_time", "os.stat_result", "os.terminal_size", "builtins.slice", "datetime.tzinfo",
     "builtins.method_descriptor", "builtins.wrapper_descriptor", "builtins.classmethod_descriptor",
     "logging.Logger", "logging.RootLogger", "uuid.UUID",
     "numpy.dtype", "numpy.random._generator.Generator", "numpy.random.mtrand.RandomState",
@@ -164,10 +163,14 @@ def _names(kind: type) -> List[str]:
 def judge(kind: type) -> Verdict:
     """The verdict on a type that is not one of the exact built-ins. Never runs code of the type's own."""
     names = _names(kind)
+    own = names[0]
+    if own in VALUES:
+        return Verdict("value")
+    if own in TRUSTED:
+        return Verdict("trusted")
     for name in names:
         if name in REFUSED:
             return Verdict("refuse", *REFUSED[name])
-    own = names[0]
     if issubclass(kind, type):
         return Verdict("global")
     if kind is types.FunctionType:
@@ -178,10 +181,6 @@ def judge(kind: type) -> Verdict:
         return Verdict("method")
     if issubclass(kind, enum.Enum):
         return Verdict("member")
-    if own in VALUES:
-        return Verdict("value")
-    if own in TRUSTED:
-        return Verdict("trusted")
     if own == "numpy.ndarray":
         return Verdict("ndarray")
     if own == "array.array":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 from . import _globals
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 # A longer path shows its two ends.
 STEPS = 200
 KEY = 80
+# The parts of a reduce that have names.
+KNOWN_PARTS = {"partial": ("func", "args", "keywords"), "defaultdict": ("default_factory",)}
 
 
 class Paths:
@@ -45,8 +47,21 @@ class Paths:
         if len(steps) > STEPS:
             half = STEPS // 2
             steps = [*steps[:half], f"…({len(steps) - STEPS} steps)…", *steps[-half:]]
+        known = self._known_part(node, child)
+        if known is not None:
+            return ["".join(steps[:-1]) + known]
         prefix = "".join(steps)
         return [prefix + step for step in self._steps(node, child)]
+
+    def _known_part(self, node: int, child: Any) -> Optional[str]:
+        """The attribute by which a person knows a part of a reduce."""
+        if id(self._walk.nodes[node]) not in self._labels or self._walk.parents[node] < 0:
+            return None
+        owner = self._walk.nodes[self._walk.parents[node]]
+        for name in KNOWN_PARTS.get(type(owner).__name__, ()):
+            if getattr(owner, name, None) is child:
+                return f".{name}"
+        return None
 
     def _base(self, node: int) -> str:
         return "state" if node == 0 else ""

@@ -108,7 +108,7 @@ def load_state(target: Any, content: Any) -> None:
     target.load_state_dict(content)
 
 
-def builtin_method(name: str, owner: Any) -> Any:
+def builtin_method(owner: Any, name: str) -> Any:
     return getattr(owner, name)
 
 
@@ -228,7 +228,9 @@ class Restorer:
         buffers: List[List[Any]],
         live: Dict[str, Any],
         held: Dict[str, Any],
+        opaque: Optional[Dict[int, Any]] = None,
     ) -> None:
+        self._opaque = opaque or {}
         self._live = live
         self._script_holds = held
         self._sizes = sizes
@@ -348,6 +350,8 @@ class Restorer:
     def _special(self, pid: int) -> Any:
         if pid not in self._made:
             entry = self._specials[pid]
+            if entry[0] == "itself":
+                return self._opaque[pid]
             make = {"live": self._live_object, "buffer": self._buffer, "array": self._array, "state": self._root}
             made = make[entry[0]](*entry[1:])
             self._made[pid] = made

@@ -51,7 +51,7 @@ class Session:
         """Blocks until the attempt may run, with the state restored if there is something to restore."""
         self.state = state
         self._anchors = Anchors(state)
-        self._snapshot = Snapshot(state)
+        self._snapshot = Snapshot()
         self._waiting: Dict[str, Any] = {}
         while True:
             try:

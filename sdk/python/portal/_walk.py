@@ -62,7 +62,7 @@ class Walk:
     """One walk. `live` are objects that a restore fills in place, by id: their paths in the script's own state.
 
     `orders` gives the order in which a restore filled each set, by id, so that a walk over what was restored numbers
-    its elements as the walk that saved them did.
+    its elements as the walk that saved them did. `opaque` objects are not looked into: each stands for itself.
     """
 
     def __init__(
@@ -70,8 +70,12 @@ class Walk:
         live: Optional[Dict[int, str]] = None,
         orders: Optional[Dict[int, List[Any]]] = None,
         only_look: bool = False,
+        opaque: Optional[Dict[int, str]] = None,
     ) -> None:
         self._only_look = only_look
+        self._outside = opaque or {}
+        #: the objects that stood for themselves, by their number among the specials
+        self.opaque: Dict[int, Any] = {}
         self.out = bytearray()
         self.refusals: List[Refusal] = []
         self.set_orders: List[Refusal] = []
@@ -99,6 +103,7 @@ class Walk:
         self._codes: Dict[Tuple[str, str], bytes] = {}
         self._verdicts: Dict[type, Verdict] = {}
         self._refused_at: set = set()
+        self._refused_paths: set = set()
         self._scratch = io.BytesIO()
         self._fast = pickle.Pickler(self._scratch, 3)
         self._fast.fast = True
@@ -209,6 +214,12 @@ class Walk:
         """Writes a reference if the value is there already."""
         index = self._memo.get(id(value))
         if index is None:
+            if id(value) in self._outside:
+                place = self._special(["itself", self._outside[id(value)]])
+                self.opaque[place] = value
+                self._push_special(place)
+                self._remember(value)
+                return True
             return False
         self.hits[id(value)] = self.hits.get(id(value), 0) + 1
         self.out += self._get(index)
@@ -226,6 +237,9 @@ class Walk:
         self._refused_at.add(at)
         self.keep.append(value)
         for path in self.paths.of_child(self._here, value):
+            if path in self._refused_paths:
+                continue
+            self._refused_paths.add(path)
             self.refusals.append(Refusal(path, type_name(type(value)), reason, advice))
 
     # ---- numbers and text
@@ -766,7 +780,7 @@ class Walk:
             return None
         self.keep.append(parts)
         self.paths.label(parts[1], ".__reduce__()")
-        if len(parts) > 2:
+        if len(parts) > 2 and parts[2] is not value:
             self.paths.label(parts[2], "")
         return parts
 
