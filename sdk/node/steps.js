@@ -39,7 +39,7 @@ export class Steps {
       this.job.loops++
     }
     this.state[this.key] = this.step
-    this.numbers[TURNS]++
+    this.numbers[TURNS] = /** @type {number} */ (this.numbers[TURNS]) + 1
     if (this.asked[0] !== 0) this.job.stop()
     if (this.step < this.end) return { done: false, value: this.step }
     return this.return()

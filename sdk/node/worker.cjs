@@ -228,7 +228,7 @@ const keepConnected = async () => {
 
 /* what the job's thread asks for */
 
-/** @type {StateDigest | null} */
+/** @type {InstanceType<typeof StateDigest> | null} */
 let digest = null
 let nextChunk = 0
 let streamName = ''

@@ -19,7 +19,8 @@ export const { isExtensible, preventExtensions } = Object
 export const isArray = Array.isArray
 export const isView = ArrayBuffer.isView
 
-const TypedArrayPrototype = Object.getPrototypeOf(Uint8Array.prototype)
+export const TypedArray = Object.getPrototypeOf(Uint8Array)
+const TypedArrayPrototype = TypedArray.prototype
 export const typedArrayName = getter(TypedArrayPrototype, Symbol.toStringTag)
 export const typedArrayBuffer = getter(TypedArrayPrototype, 'buffer')
 export const typedArrayOffset = getter(TypedArrayPrototype, 'byteOffset')

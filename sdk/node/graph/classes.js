@@ -10,6 +10,7 @@ import {
   iteratorPrototypes,
   namesOfConstructors,
   namesOfPrototypes,
+  TypedArray,
   types,
 } from './builtins.js'
 import { privateStateOf } from './source.js'
@@ -123,7 +124,7 @@ export class Classes {
       if (iteratorPrototypes.has(at))
         return refuse('iterator', 'where an iterator or a generator stands cannot be read', 'keep an index instead')
       const type = classOf(at)
-      if (type === null || namesOfConstructors.has(type)) continue
+      if (type === null || type === TypedArray || namesOfConstructors.has(type)) continue
       const known = ofThisMachine.get(nameOf(type))
       if (known && !this.names.has(type)) return refuse(nameOf(type), known.reason, known.advice)
       if (isNative(type) && !this.names.has(type))

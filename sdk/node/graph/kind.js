@@ -77,7 +77,11 @@ const refused = (name) => /** @type {Refusal} */ (refusals[name])
 const isUrl = (value) => {
   const prototype = getPrototypeOf(value)
   if (prototype === Object.prototype || prototype === null) return false
-  for (let at = prototype, depth = 0; at !== null && depth < 1000; at = getPrototypeOf(at), depth++) {
+  for (
+    let at = /** @type {object | null} */ (prototype), depth = 0;
+    at !== null && depth < 1000;
+    at = getPrototypeOf(at), depth++
+  ) {
     if (types.isProxy(at)) return false
     if (at === URL.prototype) return hasHref(value)
   }

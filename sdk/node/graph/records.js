@@ -28,6 +28,8 @@ export class Records {
     this.resolve = resolve
     /** @type {PropertyKey[][]} */
     this.shapes = []
+    /** where a shape is described, and where that ends: a record may be read again @type {Map<number, number>} */
+    this.described = new Map()
     /** names of classes and symbols that are not known here @type {Set<string>} */
     this.unknown = new Set()
   }
@@ -113,7 +115,7 @@ export class Records {
     }
     if (flags & Flag.prototype) record.prototype = this.prototype()
     this.body(record)
-    if (flags & Flag.properties) record.properties = flags & Flag.described ? this.described() : this.usual()
+    if (flags & Flag.properties) record.properties = flags & Flag.described ? this.each() : this.usual()
     return record
   }
 
@@ -260,15 +262,17 @@ export class Records {
     let keys = this.shapes[number]
     if (keys === undefined) {
       if (number !== this.shapes.length) throw new FormatError('a shape that was not described')
+      const start = reader.position
       keys = []
       for (let left = reader.countOfBytes(); left > 0; left--) keys.push(this.key())
       this.shapes.push(keys)
-    }
+      this.described.set(start, reader.position)
+    } else reader.position = this.described.get(reader.position) ?? reader.position
     return keys.map((key) => ({ key, value: this.value(/** @type {PathStep} */ (key)), attributes: 7 }))
   }
 
   /** @returns {Property[]} */
-  described() {
+  each() {
     const properties = []
     for (let left = this.reader.countOfBytes(); left > 0; left--) {
       const key = this.key()

@@ -4,35 +4,23 @@
  */
 import {
   bufferLength,
-  bufferMaxLength,
-  bufferResizable,
   bufferResize,
-  getOwnPropertyDescriptor,
-  getPrototypeOf,
-  isArray,
-  mapForEach,
-  mapGet,
-  ownKeys,
   prototypesByName,
-  regexpFlags,
-  regexpSource,
-  setForEach,
   typedArrayBuffer,
   typedArrayLength,
-  typedArrayName,
   typedArrayOffset,
   typedArrayTypes,
   types,
-  unbox,
   viewBuffer,
   viewLength,
   viewOffset,
 } from './builtins.js'
-import { classOf, methodOf, nameOf } from './classes.js'
+import { methodOf } from './classes.js'
 import { fill } from './fill.js'
-import { ALIGNMENT, Flag, FormatError, Kind, kindNames, OUT_OF_BAND, Reader } from './format.js'
-import { kindOf } from './kind.js'
-import { pathText, Step } from './path.js'
+import { ALIGNMENT, Flag, FormatError, Kind, OUT_OF_BAND, Reader } from './format.js'
+import { fits, follow, typeName } from './live.js'
+import { make } from './make.js'
+import { pathText } from './path.js'
 import { Records } from './records.js'
 import { Refusals } from './refusals.js'
 import { usualPrototype } from './walk.js'
@@ -141,10 +129,10 @@ export class Restore {
     const origin = this.findOrigin(number, record)
     this.originOf.push(origin)
     const candidate = number === 0 ? this.root : origin ? this.candidate(number, record) : undefined
-    const usable = number === 0 || (candidate !== undefined && this.fits(number, record, candidate))
+    const usable = number === 0 || (candidate !== undefined && fits(this, number, record, candidate))
     this.live.push(usable && record.kind !== Kind.custom)
     if (usable && record.kind !== Kind.custom) this.objects.push(candidate)
-    else this.objects.push(this.make(number, record, record.kind === Kind.custom && usable ? candidate : undefined))
+    else this.objects.push(make(this, number, record, record.kind === Kind.custom && usable ? candidate : undefined))
     if (record.kind === Kind.typedArray || record.kind === Kind.dataView)
       this.views.push({ number, record, candidate: usable ? candidate : undefined })
     if (record.kind === Kind.arrayBuffer) this.note(record, this.objects[number])
@@ -172,102 +160,6 @@ export class Restore {
         ? follow(this.objects[parent], /** @type {PathStep} */ (this.steps[number]))
         : undefined
     return typeof found === 'object' && found !== null ? found : undefined
-  }
-
-  /** Whether the content can go into the script's own object; if it must and cannot, that is named. @param {number} number @param {Record_} record @param {any} candidate */
-  fits(number, record, candidate) {
-    const no = (/** @type {string} */ reason) => {
-      this.refuse(number, typeName(record), reason, 'make it the same before job.state() as it was when the job began')
-      return false
-    }
-    const other = this.taken.get(candidate)
-    if (other !== undefined) return no(`here it is the same object as ${this.pathOf(other)}, and was another`)
-    this.taken.set(candidate, number)
-    const kind = kindOf(candidate)
-    if (record.kind === Kind.custom) {
-      const type = this.classes.byName.get(record.name)
-      const same = classOf(getPrototypeOf(candidate) ?? {}) === type
-      return same || no(`the script has a ${shownType(candidate)} there`)
-    }
-    if (record.kind === Kind.pooled) {
-      if (
-        kind !== Kind.typedArray ||
-        getPrototypeOf(candidate) !== Buffer.prototype ||
-        typedArrayLength(candidate) !== record.length
-      )
-        return no(`the script has a ${shownType(candidate)} there`)
-      return true
-    }
-    if (kind !== record.kind) return no(`the script has a ${shownType(candidate)} there`)
-    switch (kind) {
-      case Kind.typedArray:
-        if (typedArrayName(candidate) !== record.name || typedArrayLength(candidate) !== record.length)
-          return no(`the script has a ${shownType(candidate)} there`)
-        return true
-      case Kind.arrayBuffer:
-        if (
-          bufferResizable(candidate)
-            ? bufferMaxLength(candidate) !== record.maxLength
-            : record.maxLength >= 0 || bufferLength(candidate) !== record.length
-        )
-          return no(`the script has an ArrayBuffer of ${bufferLength(candidate)} bytes there`)
-        return true
-      case Kind.boxed:
-        return (
-          Object.is(unbox(candidate), record.value) ||
-          no('a boxed primitive cannot be changed, and the script has another there')
-        )
-      case Kind.regexp:
-        return (
-          (regexpSource(candidate) === record.name && regexpFlags(candidate) === record.keys[0]) ||
-          no(`the script has ${regexpSource(candidate)} with flags "${regexpFlags(candidate)}" there`)
-        )
-      default:
-        return true
-    }
-  }
-
-  /** An object of its kind, empty. @param {number} number @param {Record_} record @param {unknown} liveCustom @returns {any} */
-  make(number, record, liveCustom) {
-    switch (record.kind) {
-      case Kind.object:
-        return {}
-      case Kind.array:
-        return []
-      case Kind.map:
-        return new Map()
-      case Kind.set:
-        return new Set()
-      case Kind.date:
-        return new Date(0)
-      case Kind.regexp:
-        try {
-          return new RegExp(record.name, String(record.keys[0]))
-        } catch {
-          this.refuse(number, 'RegExp', 'this Node does not know it', 'use a newer Node')
-          return /none/
-        }
-      case Kind.error: {
-        const error = new Error()
-        for (const key of ownKeys(error)) Reflect.deleteProperty(error, key)
-        return error
-      }
-      case Kind.boxed:
-        return Object(record.value)
-      case Kind.arrayBuffer:
-        return record.maxLength >= 0
-          ? new ArrayBuffer(record.length, { maxByteLength: record.maxLength })
-          : new ArrayBuffer(record.length)
-      case Kind.url:
-        return new URL(record.name)
-      case Kind.pooled:
-        return Buffer.alloc(record.length)
-      case Kind.custom:
-        return liveCustom
-      default:
-        // views are made when all memory is there
-        return undefined
-    }
   }
 
   /** @param {Record_} record @param {ArrayBuffer} buffer */
@@ -414,68 +306,4 @@ export class Restore {
       )
     this.objects[number] = made
   }
-}
-
-/** One step on from a live object, without running anything of the job's. @param {any} object @param {PathStep} step @returns {any} */
-const follow = (object, step) => {
-  if (typeof object !== 'object' || object === null) return undefined
-  const kind = kindOf(object)
-  if (typeof kind !== 'number') return undefined
-  if (!(step instanceof Step)) return getOwnPropertyDescriptor(object, step)?.value
-  switch (step.kind) {
-    case 'prototype':
-      return getPrototypeOf(object) ?? undefined
-    case 'buffer':
-      return kind === Kind.typedArray
-        ? typedArrayBuffer(object)
-        : kind === Kind.dataView
-          ? viewBuffer(object)
-          : undefined
-    case 'at':
-      if (kind !== Kind.map) return undefined
-      return step.byNumber ? entry(object, step.value)?.[1] : mapGet(object, step.value)
-    case 'key':
-      return kind === Kind.map ? entry(object, step.value)?.[0] : undefined
-    case 'member': {
-      if (kind !== Kind.set) return undefined
-      let at = 0
-      let found
-      setForEach(object, (/** @type {unknown} */ member) => {
-        if (at++ === step.value) found = member
-      })
-      return found
-    }
-    default:
-      return undefined
-  }
-}
-
-/** @param {object} map @param {unknown} number @returns {[unknown, unknown] | undefined} */
-const entry = (map, number) => {
-  let at = 0
-  /** @type {[unknown, unknown] | undefined} */
-  let found
-  mapForEach(map, (/** @type {unknown} */ value, /** @type {unknown} */ key) => {
-    if (at++ === number) found = [key, value]
-  })
-  return found
-}
-
-/** @param {Record_} record */
-const typeName = (record) => {
-  if (record.prototype.do === 'named' || record.prototype.do === 'builtin') return record.prototype.name
-  if (record.kind === Kind.typedArray) return `${record.name}(${record.length})`
-  if (record.kind === Kind.arrayBuffer) return `ArrayBuffer(${record.length})`
-  return record.name && record.kind === Kind.custom ? record.name : (kindNames[record.kind] ?? 'object')
-}
-
-/** @param {any} value */
-const shownType = (value) => {
-  const kind = kindOf(value)
-  if (typeof kind !== 'number') return kind.type
-  if (kind === Kind.typedArray) return `${typedArrayName(value)}(${typedArrayLength(value)})`
-  if (isArray(value)) return 'array'
-  const prototype = getPrototypeOf(value)
-  const type = prototype && classOf(prototype)
-  return (type && nameOf(type)) || (kindNames[kind] ?? 'object')
 }

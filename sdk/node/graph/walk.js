@@ -3,52 +3,21 @@
  * but `toPortal`, and writes each down or names it as one that cannot be carried.
  */
 import {
-  bufferLength,
-  bufferMaxLength,
-  bufferResizable,
-  dateTime,
-  getOwnPropertyDescriptor,
   getPrototypeOf,
   isExtensible,
-  mapForEach,
-  mapSize,
   namesOfConstructors,
-  ownKeys,
-  prototypesByName,
-  regexpFlags,
-  regexpSource,
-  setForEach,
-  setSize,
-  stackGetter,
-  typedArrayBuffer,
-  typedArrayLength,
   typedArrayName,
-  typedArrayOffset,
   types,
-  unbox,
-  urlHref,
-  viewBuffer,
-  viewLength,
-  viewOffset,
   wellKnownSymbols,
 } from './builtins.js'
+import { isPooled, writeBody } from './bodies.js'
+import { allUsual } from './descriptors.js'
 import { classOf, methodOf, nameOf } from './classes.js'
-import {
-  ALIGNMENT,
-  ArrayMode,
-  Attribute,
-  Flag,
-  Kind,
-  kindNames,
-  OUT_OF_BAND,
-  Prototype,
-  Tag,
-  Writer,
-} from './format.js'
+import { Flag, Kind, kindNames, Prototype, Tag, Writer } from './format.js'
+import { propertyKeys, writeDescribed, writeProperties } from './properties.js'
 import { kindOf, refusals } from './kind.js'
-import { hasOnlyElements } from './extras.js'
 import { Origin } from './origins.js'
-import { bufferStep, dataStep, pathText, prototypeStep, sameStep, Step } from './path.js'
+import { dataStep, pathText, prototypeStep, sameStep, Step } from './path.js'
 import { Refusals } from './refusals.js'
 import { inCycle } from './cycles.js'
 
@@ -128,6 +97,7 @@ export class Walk {
     /** memory of Node's pool seen as one Buffer's own, and memory seen as a whole @type {Map<object, { number: number, from: number, to: number }[]>} */
     this.pooled = new Map()
     this.current = 0
+    this.out = new Writer(() => {}, 0)
   }
 
   /**
@@ -146,11 +116,6 @@ export class Walk {
     this.out.end()
     if (this.customNumbers.length > 0 && this.edges) this.refuseCycles(this.edges)
     return this.out.total
-  }
-
-  /** How much the whole stream `buffers` is. */
-  get buffersLength() {
-    return this.bufferBytes
   }
 
   /** @param {object} object @param {Origin | null} origin @param {number} parent @param {PathStep} step */
@@ -192,7 +157,7 @@ export class Walk {
 
   /** Writes a value; an object met for the first time gets its number and its turn. @param {unknown} value @param {PathStep} step */
   value(value, step) {
-    const out = /** @type {Writer} */ (this.out)
+    const { out } = this
     switch (typeof value) {
       case 'number':
         if ((value | 0) === value && !Object.is(value, -0)) {
@@ -230,7 +195,7 @@ export class Walk {
 
   /** @param {object} value @param {PathStep} step */
   reference(value, step) {
-    const out = /** @type {Writer} */ (this.out)
+    const { out } = this
     let number = this.numbers.get(value)
     if (number === undefined) {
       number = this.first(value, null, this.current, step)
@@ -249,7 +214,7 @@ export class Walk {
 
   /** @param {symbol} value @param {PathStep} step */
   symbol(value, step) {
-    const out = /** @type {Writer} */ (this.out)
+    const { out } = this
     const known = wellKnownSymbols.get(value)
     const key = known === undefined ? Symbol.keyFor(value) : undefined
     const name = known ?? key ?? this.classes.names.get(value)
@@ -268,7 +233,7 @@ export class Walk {
 
   /** @param {Function} value @param {PathStep} step */
   callable(value, step) {
-    const out = /** @type {Writer} */ (this.out)
+    const { out } = this
     const builtin = namesOfConstructors.get(value)
     const name = builtin ?? this.classes.names.get(value)
     if (name !== undefined) {
@@ -305,13 +270,13 @@ export class Walk {
     if (kind === Kind.typedArray && isPooled(object)) kind = Kind.pooled
     if (this.parents[number] === 0) this.noteTop(number, kind, verdict)
 
-    const out = /** @type {Writer} */ (this.out)
+    const { out } = this
     out.byte(kind)
-    const keys = this.propertyKeys(object, kind)
+    const keys = propertyKeys(object, kind)
     const usualName = kind === Kind.typedArray ? typedArrayName(object) : usualPrototype[kind]
     const special = verdict !== null && !(verdict.do === 'builtin' && verdict.name === usualName)
     const described = keys.length > 0 && !allUsual(object, keys)
-    const origin = this.originFlag(object, number)
+    const origin = this.originFlag(number)
     out.byte(
       (special ? Flag.prototype : 0) |
         (isExtensible(object) ? 0 : Flag.notExtensible) |
@@ -321,10 +286,10 @@ export class Walk {
     )
     if (origin === Flag.moved) this.path(/** @type {Origin} */ (this.originOf[number]).path())
     if (special) this.prototype(prototype, /** @type {PrototypeVerdict} */ (verdict))
-    this.body(object, kind, number)
+    writeBody(this, object, kind, number)
     if (keys.length > 0) {
-      if (described) this.describedProperties(object, keys)
-      else this.properties(object, keys)
+      if (described) writeDescribed(this, object, keys)
+      else writeProperties(this, object, keys)
     }
   }
 
@@ -352,8 +317,8 @@ export class Walk {
           : /** @type {string} */ (kindNames[kind])
   }
 
-  /** @param {object} object @param {number} number @returns {number} */
-  originFlag(object, number) {
+  /** @param {number} number @returns {number} */
+  originFlag(number) {
     if (number === 0) return 0
     const origin = this.originOf[number]
     if (!origin) return Flag.fresh
@@ -365,7 +330,7 @@ export class Walk {
 
   /** @param {PathStep[]} steps */
   path(steps) {
-    const out = /** @type {Writer} */ (this.out)
+    const { out } = this
     out.count(steps.length)
     for (const step of steps) {
       if (step instanceof Step) {
@@ -382,7 +347,7 @@ export class Walk {
 
   /** @param {object | null} prototype @param {PrototypeVerdict} verdict */
   prototype(prototype, verdict) {
-    const out = /** @type {Writer} */ (this.out)
+    const { out } = this
     switch (verdict.do) {
       case 'null':
         out.byte(Prototype.null)
@@ -401,233 +366,11 @@ export class Walk {
     }
   }
 
-  /** The keys that are properties like any other: not an array's elements, nor what the kind's own record holds. @param {object} object @param {number} kind */
-  propertyKeys(object, kind) {
-    switch (kind) {
-      case Kind.array:
-        if (hasOnlyElements(object, kind)) return none
-        return ownKeys(object).filter((key) => typeof key === 'symbol' || (key !== 'length' && !isIndex(key)))
-      case Kind.typedArray:
-      case Kind.pooled:
-        if (hasOnlyElements(object, kind)) return none
-        return ownKeys(object).filter((key) => typeof key === 'symbol' || !isIndex(key))
-      case Kind.regexp:
-        return ownKeys(object).filter((key) => key !== 'lastIndex')
-      case Kind.boxed:
-        if (!types.isStringObject(object)) return ownKeys(object)
-        return ownKeys(object).filter(
-          (key) => typeof key === 'symbol' || (key !== 'length' && !(isIndex(key) && +key < unbox(object).length)),
-        )
-      default:
-        return ownKeys(object)
-    }
-  }
-
-  /** @param {object} object @param {PropertyKey[]} keys */
-  properties(object, keys) {
-    const out = /** @type {Writer} */ (this.out)
-    let shape = this.shapes
-    for (const key of keys) shape = shape.with(key)
-    if (shape.number < 0) {
-      out.count(this.shapeCount)
-      out.count(keys.length)
-      for (const key of keys) this.value(key, /** @type {PathStep} */ (key))
-      shape.number = this.shapeCount++
-    } else out.count(shape.number)
-    const root = this.current === 0
-    for (const key of keys) {
-      if (root) this.startTop(object, key)
-      this.value(/** @type {any} */ (object)[key], /** @type {PathStep} */ (key))
-    }
-  }
-
-  /** @param {object} object @param {PropertyKey[]} keys */
-  describedProperties(object, keys) {
-    const out = /** @type {Writer} */ (this.out)
-    out.count(keys.length)
-    for (const key of keys) {
-      const step = /** @type {PathStep} */ (key)
-      if (this.current === 0) this.startTop(object, key)
-      this.value(key, step)
-      const found = /** @type {PropertyDescriptor} */ (getOwnPropertyDescriptor(object, key))
-      const descriptor = readStack(object, key, found)
-      out.byte(attributes(descriptor))
-      if (isAccessor(descriptor)) {
-        this.refuse(this.pathOf(this.current, step), accessorRefusal)
-        out.byte(Tag.undefined)
-      } else this.value(descriptor.value, step)
-    }
-  }
-
-  /** @param {object} object @param {PropertyKey} key */
-  startTop(object, key) {
-    const value = getOwnPropertyDescriptor(object, key)?.value
-    this.tops.push({ step: /** @type {PathStep} */ (key), kind: value === null ? 'null' : typeof value, bytes: 0 })
-  }
-
-  /** @param {any} object @param {number} kind @param {number} number */
-  body(object, kind, number) {
-    const out = /** @type {Writer} */ (this.out)
-    switch (kind) {
-      case Kind.array:
-        return this.array(object)
-      case Kind.map: {
-        out.count(mapSize(object))
-        let at = 0
-        mapForEach(object, (/** @type {unknown} */ value, /** @type {unknown} */ key) => {
-          const byNumber = (typeof key === 'object' && key !== null) || typeof key === 'function'
-          this.value(key, new Step('key', at))
-          this.value(value, new Step('at', byNumber ? at : key, byNumber))
-          at++
-        })
-        return
-      }
-      case Kind.set: {
-        out.count(setSize(object))
-        let at = 0
-        setForEach(object, (/** @type {unknown} */ value) => this.value(value, new Step('member', at++)))
-        return
-      }
-      case Kind.date:
-        return out.double(dateTime(object))
-      case Kind.regexp: {
-        out.string(regexpSource(object))
-        out.string(regexpFlags(object))
-        const last = /** @type {PropertyDescriptor} */ (getOwnPropertyDescriptor(object, 'lastIndex'))
-        out.byte(last.writable ? 1 : 0)
-        return this.value(last.value, 'lastIndex')
-      }
-      case Kind.boxed:
-        return this.value(unbox(object), new Step('data'))
-      case Kind.arrayBuffer:
-        return this.arrayBuffer(object, number)
-      case Kind.typedArray:
-        out.string(typedArrayName(object))
-        return this.view(object, number, typedArrayBuffer(object), typedArrayOffset(object), typedArrayLength(object))
-      case Kind.dataView:
-        return this.dataView(object, number)
-      case Kind.url:
-        return out.string(urlHref(object))
-      case Kind.pooled: {
-        const base = typedArrayBuffer(object)
-        const from = typedArrayOffset(object)
-        const length = typedArrayLength(object)
-        this.notePooled(base, number, from, from + length)
-        out.count(length)
-        return out.bytes(new Uint8Array(base, from, length))
-      }
-    }
-  }
-
-  /** @param {unknown[]} array */
-  array(array) {
-    const out = /** @type {Writer} */ (this.out)
-    const length = array.length
-    const fixedLength = /** @type {PropertyDescriptor} */ (getOwnPropertyDescriptor(array, 'length')).writable ? 0 : 1
-    const { mode, indices } = arrayMode(array, length)
-    out.byte(mode * 2 + fixedLength)
-    out.count(length)
-    if (indices) {
-      out.count(indices.length)
-      for (const index of indices) {
-        out.count(index)
-        this.element(array, index, true)
-      }
-    } else if (mode === ArrayMode.doubles)
-      for (let at = 0; at < length; at++) out.double(/** @type {number} */ (array[at]))
-    else if (mode === ArrayMode.described) for (let at = 0; at < length; at++) this.element(array, at, true)
-    else
-      for (let at = 0; at < length; at++) {
-        const found = getOwnPropertyDescriptor(array, at)
-        if (found) this.value(found.value, at)
-        else out.byte(Tag.hole)
-      }
-  }
-
-  /** @param {unknown[]} array @param {number} index @param {boolean} described */
-  element(array, index, described) {
-    const out = /** @type {Writer} */ (this.out)
-    const found = getOwnPropertyDescriptor(array, index)
-    if (!found) return out.byte(Tag.hole)
-    if (isAccessor(found)) {
-      this.refuse(this.pathOf(this.current, index), accessorRefusal)
-      out.byte(Tag.undefined)
-    } else this.value(found.value, index)
-    if (described) out.byte(attributes(found))
-  }
-
-  /** @param {ArrayBuffer} buffer @param {number} number */
-  arrayBuffer(buffer, number) {
-    const out = /** @type {Writer} */ (this.out)
-    const length = bufferLength(buffer)
-    let bytes
-    try {
-      bytes = new Uint8Array(buffer)
-    } catch {
-      this.refuseObject(number, /** @type {import('./kind.js').Refusal} */ (refusals.detached))
-      bytes = new Uint8Array()
-    }
-    this.notePooled(buffer, number, -1, -1)
-    out.count(length)
-    out.count(bufferResizable(buffer) ? bufferMaxLength(buffer) + 1 : 0)
-    if (length < OUT_OF_BAND) return out.bytes(bytes)
-    const offset = Math.ceil(this.bufferBytes / ALIGNMENT) * ALIGNMENT
-    this.buffers.push({ offset, bytes, number })
-    this.bufferBytes = offset + length
-    const top = this.tops[/** @type {number} */ (this.top[number])]
-    if (top) top.bytes += length
-  }
-
-  /** @param {DataView} object @param {number} number */
-  dataView(object, number) {
-    let offset = 0
-    let length = 0
-    try {
-      offset = viewOffset(object)
-      length = viewLength(object)
-    } catch {
-      return this.refuseObject(number, /** @type {import('./kind.js').Refusal} */ (refusals.detached))
-    }
-    this.view(object, number, viewBuffer(object), offset, length)
-  }
-
-  /** @param {object} object @param {number} number @param {ArrayBufferLike} buffer @param {number} offset @param {number} length */
-  view(object, number, buffer, offset, length) {
-    const out = /** @type {Writer} */ (this.out)
-    if (!types.isSharedArrayBuffer(buffer) && bufferResizable(buffer))
-      this.refuseObject(number, {
-        type: 'view',
-        reason: 'whether a view on a resizable buffer grows with it cannot be read',
-        advice: 'keep the buffer in the state and make the view anew',
-      })
-    this.value(buffer, bufferStep)
-    out.count(offset)
-    out.count(length)
-  }
-
-  /** Node cuts small Buffers from one memory that others use too: only a Buffer's own bytes are taken. @param {object} base @param {number} number @param {number} from @param {number} to */
-  notePooled(base, number, from, to) {
-    const seen = this.pooled.get(base)
-    if (!seen) {
-      this.pooled.set(base, [{ number, from, to }])
-      return
-    }
-    const whole = (/** @type {{ from: number }} */ part) => part.from < 0
-    const other = seen.find((part) => whole(part) || from < 0 || (part.from < to && from < part.to))
-    seen.push({ number, from, to })
-    if (other && !(whole(other) && from < 0))
-      this.refuseObject(from < 0 ? other.number : number, {
-        type: 'Buffer',
-        reason: `it shares memory of Node's pool with ${pathText(this.pathOf(from < 0 ? number : other.number))}`,
-        advice: 'make it by Buffer.alloc(size), which has memory of its own',
-      })
-  }
-
   /** @param {object} object @param {number} number @param {{ do: 'named', name: string, custom: boolean }} verdict */
   custom(object, number, verdict) {
-    const out = /** @type {Writer} */ (this.out)
+    const { out } = this
     out.byte(Kind.custom)
-    const origin = this.originFlag(object, number)
+    const origin = this.originFlag(number)
     out.byte(origin)
     if (origin === Flag.moved) this.path(/** @type {Origin} */ (this.originOf[number]).path())
     out.string(verdict.name)
@@ -655,104 +398,18 @@ export class Walk {
   refuseCycles(edges) {
     for (const number of inCycle(edges, this.objects.length, this.customNumbers))
       this.refuseObject(number, {
-        type: nameOf(
-          /** @type {Function} */ (classOf(getPrototypeOf(/** @type {object} */ (this.objects[number])))) ?? Object,
-        ),
+        type: this.typeOf(number),
         reason: 'what its toPortal() gives leads back to it, so it cannot be rebuilt before itself',
         advice: 'let toPortal() give an id or a name instead',
       })
   }
-}
 
-/** @type {PropertyKey[]} */
-const none = []
-
-/** @param {string | symbol} key */
-const isIndex = (key) => typeof key === 'string' && /^(0|[1-9]\d{0,9})$/.test(key) && Number(key) < 4294967295
-
-/** @param {PropertyDescriptor} descriptor */
-const isAccessor = (descriptor) =>
-  descriptor.get !== undefined || descriptor.set !== undefined || !('value' in descriptor)
-
-/** @param {PropertyDescriptor} descriptor */
-const isUsual = (descriptor) =>
-  descriptor.writable === true && descriptor.enumerable === true && descriptor.configurable === true
-
-/** @param {object} object @param {PropertyKey[]} keys */
-const allUsual = (object, keys) => {
-  for (const key of keys)
-    if (!isUsual(/** @type {PropertyDescriptor} */ (getOwnPropertyDescriptor(object, key)))) return false
-  return true
-}
-
-/** @param {PropertyDescriptor} descriptor */
-const attributes = (descriptor) =>
-  (descriptor.writable ? Attribute.writable : 0) |
-  (descriptor.enumerable ? Attribute.enumerable : 0) |
-  (descriptor.configurable ? Attribute.configurable : 0)
-
-/** @param {object} object @param {PropertyKey} key @param {PropertyDescriptor} found @returns {PropertyDescriptor} */
-const readStack = (object, key, found) =>
-  key === 'stack' && found.get !== undefined && found.get === stackGetter
-    ? {
-        value: Reflect.apply(found.get, object, []),
-        writable: true,
-        enumerable: found.enumerable,
-        configurable: found.configurable,
-      }
-    : found
-
-/**
- * How an array's elements are best written: by value, all as doubles, only those that are there, or each with its attributes.
- * @param {unknown[]} array @param {number} length @returns {{ mode: number, indices: number[] | null }}
- */
-const arrayMode = (array, length) => {
-  let doubles = length > 0
-  let there = 0
-  if (length > 1 << 22) {
-    // a huge length may be nearly empty: its keys are counted instead of its places
-    const keys = ownKeys(array)
-    if (keys.length < length / 4) {
-      const indices = keys.filter((key) => isIndex(/** @type {string} */ (key))).map(Number)
-      return { mode: ArrayMode.sparse, indices }
-    }
+  /** The name of an object's class. @param {number} number */
+  typeOf(number) {
+    const prototype = getPrototypeOf(/** @type {object} */ (this.objects[number]))
+    const type = prototype && classOf(prototype)
+    return (type && nameOf(type)) || 'object'
   }
-  for (let at = 0; at < length; at++) {
-    const found = getOwnPropertyDescriptor(array, at)
-    if (!found) {
-      doubles = false
-      continue
-    }
-    there++
-    if (!isUsual(found)) return { mode: ArrayMode.described, indices: null }
-    if (doubles && typeof found.value !== 'number') doubles = false
-  }
-  if (doubles) return { mode: ArrayMode.doubles, indices: null }
-  if (there < length / 4 && length > 64) {
-    const indices = []
-    for (let at = 0; at < length; at++) if (getOwnPropertyDescriptor(array, at)) indices.push(at)
-    return { mode: ArrayMode.sparse, indices }
-  }
-  return { mode: ArrayMode.values, indices: null }
-}
-
-/** @param {any} object */
-const isPooled = (object) => {
-  if (getPrototypeOf(object) !== prototypesByName.get('Buffer')) return false
-  const base = typedArrayBuffer(object)
-  return (
-    !types.isSharedArrayBuffer(base) &&
-    poolSizes.has(bufferLength(base)) &&
-    typedArrayLength(object) < bufferLength(base) &&
-    !bufferResizable(base)
-  )
-}
-const poolSizes = new Set([8192, 65536, Buffer.poolSize])
-
-const accessorRefusal = {
-  type: 'accessor',
-  reason: 'a getter or setter of its own is code',
-  advice: 'define it on the class, or leave it out of the state',
 }
 
 /** @param {Function} value */
