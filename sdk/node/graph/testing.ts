@@ -1,12 +1,10 @@
 /** For tests: a state saved by the walker and put back into another one, without processes and sockets. */
-import { createRequire } from 'node:module'
+import digest from '../digest.cjs'
 import { Classes } from './classes.js'
 import { Origins } from './origins.js'
 import type { RefusedValue } from './refusals.js'
 import { Restore } from './restore.js'
 import { Walk } from './walk.js'
-
-const { DigestOfBytes } = createRequire(import.meta.url)('../digest.cjs') as typeof import('../digest.cjs')
 
 export interface Carried {
   readonly graph: Buffer
@@ -39,13 +37,13 @@ export class Side<S extends object> {
     const graph = Buffer.concat(parts)
     const buffers = Buffer.alloc(walk.bufferBytes)
     for (const { offset, bytes } of walk.buffers) buffers.set(bytes, offset)
-    const digest = new DigestOfBytes()
-    digest.stream('graph')
-    digest.update(graph)
-    digest.stream('buffers')
-    digest.update(buffers)
+    const hash = new digest.DigestOfBytes()
+    hash.stream('graph')
+    hash.update(graph)
+    hash.stream('buffers')
+    hash.update(buffers)
     const counts = { objects: walk.objects.length, customs: walk.customNumbers.length }
-    return { graph, buffers, counts, digest: digest.hex() }
+    return { graph, buffers, counts, digest: hash.hex() }
   }
 
   carried(): Carried {
