@@ -1,3 +1,4 @@
+// @ts-check
 'use strict'
 /**
  * The digest of a state (K-WHOLE-3): of the walker's streams, chunk by chunk, so that the hashes made for the save serve

@@ -1,3 +1,4 @@
+// @ts-check
 /** What of this process and machine belongs to the state without being in it (K-WHOLE-4). */
 import { availableParallelism, endianness } from 'node:os'
 

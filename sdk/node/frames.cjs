@@ -1,3 +1,4 @@
+// @ts-check
 'use strict'
 /** Frames of the conversation with the agent: `u32le length of meta · u32le length of payload · meta as JSON · payload`. */
 

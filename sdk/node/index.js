@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * Portal's SDK for jobs in Node.
  *

@@ -1,3 +1,4 @@
+// @ts-check
 /** `job`: what a script says to Portal. Outside Portal everything here does nothing, and the script runs as it is. */
 import { createRequire } from 'node:module'
 import { isMainThread } from 'node:worker_threads'

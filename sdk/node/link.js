@@ -1,3 +1,4 @@
+// @ts-check
 /** The job's thread's side of the worker: asks it, waits for it, and shares memory with it. */
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { createRequire } from 'node:module'

@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * A small seeded generator whose state is four numbers, so that it is carried when it is part of the state. (The state of
  * `Math.random` lies in the engine, where nobody can read it.) sfc32 by Chris Doty-Humphrey: passes PractRand, period about 2^127.

@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * Loaded before a job by `NODE_OPTIONS=--import=file://…/register.mjs`: makes `portal/sdk` found from anywhere, without
  * installing it. What the project itself has under that name goes first. Decided in docs/decisions/0011.

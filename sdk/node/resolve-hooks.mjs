@@ -1,3 +1,4 @@
+// @ts-check
 /** `register.mjs` for Node before 22.15, which runs hooks in a thread of their own. */
 
 /** @type {{ name: string, sdk: string }} */

@@ -1,3 +1,4 @@
+// @ts-check
 'use strict'
 /** The memory that the job's thread and the worker share: what stands where. */
 

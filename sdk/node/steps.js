@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * The loop of a job. The next step is written into the state before the flag is looked at, after the last one too, so
  * that a state saved at any turn says what is still to be done.

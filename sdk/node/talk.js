@@ -1,3 +1,4 @@
+// @ts-check
 /** The conversation with the agent, as the job's thread leads it: the start, and what is asked at a safe point. */
 import { createRequire } from 'node:module'
 import { environment, environmentRefusals } from './environment.js'

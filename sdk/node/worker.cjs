@@ -1,3 +1,4 @@
+// @ts-check
 'use strict'
 /**
  * The thread beside the job's own: it keeps the socket to the agent, sets the flag that the job's thread looks at, and

@@ -1,3 +1,4 @@
+// @ts-check
 /** What a record holds beside properties, by kind: elements, entries, memory, inner values. */
 import {
   bufferLength,

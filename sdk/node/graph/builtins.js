@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * The language's own functions, taken before a job can replace them, and the prototypes that every Node has, by name.
  */

@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * Which classes a job's state is made of. A class is carried by its name, so both sides must know it: it was registered,
  * or an object of it stood in the state when `job.state()` was called.

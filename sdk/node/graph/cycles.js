@@ -1,3 +1,4 @@
+// @ts-check
 /** Which of the given nodes lie on a cycle: Tarjan's strongly connected components, without recursion. */
 
 /**

@@ -1,3 +1,4 @@
+// @ts-check
 /** Property descriptors: what is usual, and how they are written down. */
 import { getOwnPropertyDescriptor, stackGetter } from './builtins.js'
 import { Attribute } from './format.js'

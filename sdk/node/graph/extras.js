@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * Whether a large array has properties beside its elements, without listing a name for each element: a million of them
  * would cost more than everything else. The engine's inspector knows; where its answer is not as expected, nothing is

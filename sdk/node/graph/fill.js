@@ -1,3 +1,4 @@
+// @ts-check
 /** Gives one object its content: prototype, elements, properties in their order and with their attributes, extensibility. */
 import {
   dateSetTime,

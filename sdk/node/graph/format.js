@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * How the graph is written down: one record an object, in the order of first visit (breadth first), and in them values.
  * The bytes depend on nothing but the values, so that their hash can be the digest. `docs/sdk-node.md` describes it.

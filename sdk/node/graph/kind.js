@@ -1,3 +1,4 @@
+// @ts-check
 /** What an object is, by what the engine says of it: never by its prototype or a tag, which anyone can set. */
 import { getPrototypeOf, isArray, isView, types, urlHref } from './builtins.js'
 import { Kind } from './format.js'

@@ -1,3 +1,4 @@
+// @ts-check
 /** The objects that the script holds: how they are found, and whether a saved content can go into them. */
 import {
   bufferLength,

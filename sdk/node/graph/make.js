@@ -1,3 +1,4 @@
+// @ts-check
 /** New objects of each kind, still empty. */
 import { ownKeys, deleteProperty } from './builtins.js'
 import { FormatError, Kind } from './format.js'

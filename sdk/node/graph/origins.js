@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * Where in the state an object stood when `job.state()` was called: the names that the script holds point to those
  * objects, so a resume gives each of them its own content back, wherever in the state it stands by then. (Two buffers

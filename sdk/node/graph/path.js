@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * How one object is reached from another: a property key, or one of the steps that are no property. Paths for people are
  * made from them, only for what must be named.

@@ -1,3 +1,4 @@
+// @ts-check
 /** Own properties: which there are, in their order, and how they are written down. */
 import { getOwnPropertyDescriptor, ownKeys, types, unbox } from './builtins.js'
 import { accessorRefusal, attributes, isAccessor, isIndex, readStack } from './descriptors.js'

@@ -1,3 +1,4 @@
+// @ts-check
 /** Reads records back: what stands in each, with every value handed to the caller's `resolve` where it is an object. */
 import { constructorsByName, wellKnownByName } from './builtins.js'
 import { ArrayMode, Flag, FormatError, Kind, OUT_OF_BAND, Prototype, Tag } from './format.js'

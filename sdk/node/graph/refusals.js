@@ -1,3 +1,4 @@
+// @ts-check
 /** The values that cannot be carried, all of them together (K-STRICT-1). */
 
 /** @typedef {{ path: string, type: string, reason: string, advice: string }} RefusedValue */

@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * Puts a saved graph back, into the objects that the script holds where they are its own (see `origins.js`). Nothing is
  * changed before everything was looked at; what cannot be put back is named.

@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * What a class's own text says about state that no one outside can read: `#name`, and values kept for `this` in a WeakMap.
  */

@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * The walker: looks at every object of the state once, breadth first and without recursion, runs none of the job's code
  * but `toPortal`, and writes each down or names it as one that cannot be carried.

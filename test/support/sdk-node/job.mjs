@@ -1,4 +1,3 @@
-// @ts-nocheck
 // A small training, whose every part a careless checkpoint loses: shared weights, a seeded generator, a log.
 import { job } from '../../../sdk/node/index.js'
 
