@@ -58,6 +58,20 @@ export async function openProviders(options: OpenOptions): Promise<Map<string, P
   return opened
 }
 
+/**
+ * Ends what providers run on this machine for a data directory: the practice cloud with its machines, and the host's agent. For what
+ * must leave nothing behind (a demo, a test, an uninstall), once no control plane serves and no job runs on the machine itself.
+ */
+export async function endAllHere({ home, programs }: Pick<OpenOptions, 'home' | 'programs'>): Promise<void> {
+  const { openPractice } = await import('./practice/index.ts')
+  const { openThisMachine } = await import('./this-machine/index.ts')
+  const practice = await openPractice({ home, agentEntry: programs.agent, practiceEntry: programs.practice })
+  await practice.shutdown()
+  const machine = await openThisMachine({ home, agentEntry: programs.agent, watch: false })
+  await machine.stopAgent()
+  await machine.close()
+}
+
 /** `price` of an owned machine's connection (`connection.price`): what an hour costs its owner. */
 function priceOf(settings: ConnectionEntry['settings']): Money | null {
   const { price } = settings

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { money } from '../../src/core/money/index.ts'
 import { second } from '../../src/core/time/index.ts'
-import { firstConnections, openProviders, type ConnectionEntry } from '../../src/providers/index.ts'
+import { endAllHere, firstConnections, openProviders, type ConnectionEntry } from '../../src/providers/index.ts'
 import type { Provider, StartRequest } from '../../src/providers/port.ts'
 import { isPractice } from '../../src/providers/practice/index.ts'
-import { agentEntry, endStrays, practiceEntry, startRequest } from './provider/harness.ts'
+import { agentEntry, endStrays, practiceEntry, processesOf, startRequest, strays } from './provider/harness.ts'
 
 /**
  * What every provider keeps. An adapter adds a connection here; what only it does is tested in a file of its own.
@@ -176,6 +176,25 @@ describe.each(adapters.filter(({ owned }) => owned))(
     })
   },
 )
+
+test('all that providers run here is ended at once, and ending nothing is no error', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'portal-provider-'))
+  const programs = { agent: agentEntry, practice: practiceEntry }
+  const providers = await openProviders({ home, programs, entries: firstConnections })
+  for (const [connection, provider] of providers) {
+    const [offer] = await provider.offers(startRequest.needs)
+    if (offer !== undefined) await provider.start({ ...startRequest, rowId: `${connection}.1`, offer })
+    await provider.close()
+  }
+  expect(processesOf(home).length).toBeGreaterThan(1)
+  await endAllHere({ home, programs })
+  await endAllHere({ home, programs })
+  // what an agent of the host started has keepers of its own
+  const left = processesOf(home).filter((pid) => !strays(home).includes(pid))
+  await endStrays(home)
+  expect(left).toEqual([])
+  await rm(home, { recursive: true, force: true })
+})
 
 test('a connection to a provider that does not exist is refused by name', async () => {
   const programs = { agent: agentEntry, practice: practiceEntry }

@@ -20,6 +20,8 @@ export interface ThisMachineOptions {
   readonly price?: Money
   /** what it has, where that should not be measured */
   readonly capacity?: Capacity
+  /** whether an agent that died unseen is started again at once; it is, unless somebody says no */
+  readonly watch?: boolean
 }
 
 /** A provider with one machine, owned: several jobs at once, one agent for all of them, never ended. */
@@ -34,7 +36,7 @@ export async function openThisMachine(options: ThisMachineOptions): Promise<This
   await privateFolder(join(options.home, 'agents'))
   await privateFolder(folder)
   const agent = new HostAgent(folder, options.agentEntry)
-  await agent.adopt()
+  if (options.watch !== false) await agent.adopt()
   const capacity = options.capacity ?? (await capacityOfThisMachine())
   const offer: Offer = {
     id: thisMachine,

@@ -1,4 +1,5 @@
-import { readFileSync, readdirSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { money } from '../../../src/core/money/index.ts'
 import { minute } from '../../../src/core/time/index.ts'
@@ -48,6 +49,12 @@ export function processesOf(folder: string): readonly number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid && mentions(name))
     .map(Number)
+}
+
+/** Those of them that the fake agent of this machine itself left running, a session of their own each. */
+export function strays(home: string): readonly number[] {
+  const file = join(home, 'agents', 'this-machine', 'stray.pid')
+  return existsSync(file) ? [Number(readFileSync(file, 'utf8'))] : []
 }
 
 /** Ends what tests leave running on purpose: what outlives an agent. */
