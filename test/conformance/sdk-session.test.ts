@@ -146,6 +146,45 @@ describe('safe point', () => {
     await sdk.expect('go')
   })
 
+  test('who waits no longer does not take the question from who still waits', async () => {
+    const { server, sdk } = await running()
+    const first = server.safePoint(30)
+    const second = server.safePoint(5000)
+    expect(await first).toEqual({ is: 'late' })
+    expect(isAsked(flagPath)).toBe(true)
+    sdk.say({ t: 'safe-point', turn: 3, asks: null })
+    expect(await second).toMatchObject({ is: 'there' })
+    server.go()
+    await sdk.expect('go')
+    const third = server.safePoint(5000)
+    server.unask()
+    expect(await third).toEqual({ is: 'late' })
+    expect(isAsked(flagPath)).toBe(false)
+  })
+
+  test('asked again right after go, it is the next safe point that is meant', async () => {
+    const { server, sdk } = await atSafePoint()
+    server.go()
+    const next = server.safePoint(5000)
+    await sdk.expect('go')
+    expect(isAsked(flagPath)).toBe(true)
+    sdk.say({ t: 'safe-point', turn: 8, asks: null })
+    expect(await next).toEqual({ is: 'there', turn: 8, asks: null })
+  })
+
+  test('a job in Node hears at once that it is asked', async () => {
+    const server = await listen()
+    const sdk = await dial()
+    sdk.hello({ sdk: 'node' })
+    await sdk.expect('welcome')
+    server.ask()
+    server.run()
+    await sdk.expect('run')
+    expect((await sdk.expect('ask')).t).toBe('ask')
+    server.ask()
+    expect((await sdk.expect('ask')).t).toBe('ask')
+  })
+
   test('a job that asks for a checkpoint itself waits for it', async () => {
     const { server, sdk } = await running()
     const there = new Promise((resolve) => server.on('safePoint', resolve))
@@ -248,14 +287,14 @@ describe('save', () => {
   test('what the agent adds is in the same checkpoint', async () => {
     const { saving, chain } = await saved(undefined, {
       more: async (writer) => {
-        const stream = writer.stream('agent:outputs')
+        const stream = writer.stream('outputs')
         await stream.write(Buffer.from('a file'))
         await stream.end()
         return []
       },
     })
     expect(await saving).toMatchObject({ is: 'committed' })
-    expect((await readBytes(chain, await readManifest(chain, 1)))['agent:outputs']).toEqual(Buffer.from('a file'))
+    expect((await readBytes(chain, await readManifest(chain, 1)))['outputs']).toEqual(Buffer.from('a file'))
   })
 
   test('K-STRICT-1 values that cannot be carried are named, nothing is written, and the job runs on', async () => {
@@ -403,7 +442,7 @@ describe('restore', () => {
     const saving = server.save(
       order(chain, {
         more: async (writer) => {
-          const stream = writer.stream('agent:outputs')
+          const stream = writer.stream('outputs')
           await stream.write(noise(1000, 'files'))
           await stream.end()
           return []
@@ -419,7 +458,7 @@ describe('restore', () => {
   }
   const taking = async (sdk: FakeSdk, manifest: Manifest) => {
     const got: Record<string, Buffer> = {}
-    for (const { name, bytes } of manifest.streams) if (!name.startsWith('agent:')) got[name] = Buffer.alloc(bytes, 1)
+    for (const { name, bytes } of manifest.streams) if (name !== 'outputs') got[name] = Buffer.alloc(bytes, 1)
     for (;;) {
       const frame = await sdk.next()
       if (frame?.t !== 'data') return { got, last: frame }

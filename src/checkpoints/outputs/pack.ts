@@ -5,9 +5,7 @@ import { Header, Pax } from 'tar'
 import type { RefusedValue } from '../../core/jobs/model.ts'
 import type { SaveWriter } from '../chain/model.ts'
 import { lookAtOutputs, refusals, type Found } from './look.ts'
-
-/** The stream of a checkpoint in which declared outputs lie, as a tar archive. */
-export const outputsStream = 'agent:outputs'
+import { outputsStream } from './stream.ts'
 
 const blockBytes = 512
 const readBytes = 1 << 20

@@ -5,7 +5,7 @@ import { Parser, type ReadEntry } from 'tar'
 import type { Chain, Manifest } from '../chain/model.ts'
 import { openStreams } from '../chain/streams.ts'
 import { insidePath, staysInside } from './look.ts'
-import { outputsStream } from './pack.ts'
+import { outputsStream } from './stream.ts'
 
 /** An archive holds what no archive of ours does. Nothing was written outside the directory. */
 export class OutputsError extends Error {

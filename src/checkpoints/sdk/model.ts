@@ -105,7 +105,7 @@ export interface SdkServer {
   exit(why: string): void
   /** Sets the flag, so that the job comes to its next safe point. `go` clears it. */
   ask(): void
-  /** Takes the question back. Where the job waits at a safe point already, only `go` lets it on. */
+  /** Takes the question back; who waits is told `late`. Where the job waits at a safe point already, only `go` lets it on. */
   unask(): void
   /** Asks, and waits until the job is at a safe point. `late`: it did not come; the question is taken back. */
   safePoint(wait: Duration): Promise<SafePointOutcome>

@@ -1,13 +1,11 @@
 import { openStreams } from '../chain/streams.ts'
 import { DamageError } from '../errors.ts'
+import { agentStream } from '../outputs/stream.ts'
 import type { Connection } from './connection.ts'
 import type { RestoreOutcome, SdkLimits, SdkOptions } from './model.ts'
 import { parseSaying } from './schema.ts'
 
 type Source = NonNullable<SdkOptions['restore']>
-
-/** Streams that the agent put beside the job's own; the SDK never sees them. */
-export const agentStream = (name: string): boolean => name.startsWith('agent:')
 
 /** What `welcome` says of a checkpoint. */
 export const announced = ({ manifest }: Source) => ({

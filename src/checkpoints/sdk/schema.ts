@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Json, SavedValue } from '../chain/model.ts'
+import { agentStream } from '../outputs/stream.ts'
 import { FrameError, type Frame } from './frames.ts'
 
 /** What a job's SDK may say. Fields that are not known are left out: an SDK may be newer than its agent. */
@@ -37,7 +38,17 @@ const said = {
     values,
     environment: json,
     meta: json,
-    streams: z.array(z.object({ name: z.string().regex(/^[a-z][a-z0-9._-]{0,63}$/), bytes: count })).max(32),
+    streams: z
+      .array(
+        z.object({
+          name: z
+            .string()
+            .regex(/^[a-z][a-z0-9._-]{0,63}$/)
+            .refine((name) => !agentStream(name)),
+          bytes: count,
+        }),
+      )
+      .max(32),
   }),
   saved: z.object({ id: count, digest: text(256) }),
 } as const

@@ -4,7 +4,15 @@ import { createServer, type Socket } from 'node:net'
 import type { Duration } from '../../core/time/index.ts'
 import { connection as connect, ConnectionError, type Connection } from './connection.ts'
 import { openFlag } from './flag.ts'
-import type { RestoreOutcome, SdkClient, SdkEvents, SdkLimits, SdkOptions, SdkServer } from './model.ts'
+import type {
+  RestoreOutcome,
+  SafePointOutcome,
+  SdkClient,
+  SdkEvents,
+  SdkLimits,
+  SdkOptions,
+  SdkServer,
+} from './model.ts'
 import { announced, restoreInto, sameDigest } from './restore.ts'
 import { saveAt } from './save.ts'
 import { parseSaying } from './schema.ts'
@@ -28,7 +36,6 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
   const flag = openFlag(options.flagPath)
   const events = new EventEmitter<SdkEvents>()
   const outcome = Promise.withResolvers<RestoreOutcome>()
-  const over = Promise.withResolvers<'closed'>()
   let settled: RestoreOutcome | null = null
   let connection: Connection | null = null
   /** resolves when the client that is there has left */
@@ -40,7 +47,10 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
   const mayRun = Promise.withResolvers<void>()
   /** past `job.state()`, as far as this connection knows */
   let started = false
+  /** asked until it is there, whoever waits */
   let asked = false
+  /** those who wait for a safe point; it is asked for as long as there is one */
+  const waiters = new Set<{ resolve(outcome: SafePointOutcome): void }>()
   let exitWhy: string | null = null
   let busy = false
   /** it was said to go on while something was asked of it: it goes when that is over */
@@ -51,6 +61,11 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
 
   const setFlag = (on: boolean): void => {
     if (!closed) flag.set(on)
+  }
+  const isAsked = (): boolean => asked || waiters.size > 0
+  const tellWaiters = (result: SafePointOutcome): void => {
+    for (const waiter of waiters) waiter.resolve(result)
+    waiters.clear()
   }
 
   const settle = (result: RestoreOutcome): RestoreOutcome => {
@@ -87,7 +102,7 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
       if (exitWhy === null) await line.send({ t: 'run' })
     }
     started = true
-    if (asked) ask()
+    if (isAsked()) raiseFlag()
     for (;;) {
       if (exitWhy !== null) await line.send({ t: 'exit', why: exitWhy })
       const { turn, asks = null } = parseSaying(await line.next(null), 'safe-point')
@@ -103,21 +118,19 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
 
   const safePoint = async (line: Connection, place: At): Promise<void> => {
     if (exitWhy !== null) return
-    if (asked || place.asks !== null) {
-      const gone = new Promise<void>((resolve) => {
-        letGo = resolve
-      })
-      at = place
-      events.emit('safePoint', place)
-      await Promise.race([gone, line.over])
-      at = null
-      letGo = null
-      if (line.ended !== null) throw new ConnectionError(line.ended)
-      if (exitWhy !== null) return
+    if (!isAsked() && place.asks === null) {
+      setFlag(false)
+      return await line.send({ t: 'go' })
     }
-    asked = false
-    setFlag(false)
-    await line.send({ t: 'go' })
+    const gone = new Promise<void>((resolve) => {
+      letGo = resolve
+    })
+    at = place
+    tellWaiters({ is: 'there', ...place })
+    events.emit('safePoint', place)
+    await Promise.race([gone, line.over])
+    if (line.ended !== null) throw new ConnectionError(line.ended)
+    if (exitWhy === null) await line.send({ t: 'go' })
   }
 
   const accept = async (socket: Socket): Promise<void> => {
@@ -141,19 +154,33 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
     letGo = null
     goWhenFree = false
     leaving.resolve()
+    tellWaiters({ is: 'disconnected' })
+    lowerFlag()
     events.emit('disconnected', line.ended ?? 'the conversation ended')
   }
 
-  const ask = (): void => {
-    asked = true
+  const raiseFlag = (): void => {
     setFlag(true)
     // Node's SDK hears it by its worker at once; others look at the flag, and read nothing before their safe point
     if (started && !at && client?.language === 'node') connection?.send({ t: 'ask' }).catch(() => {})
   }
+  const lowerFlag = (): void => {
+    if (!at && exitWhy === null && !isAsked()) setFlag(false)
+  }
 
+  /** The flag is cleared first, and at once: who asks again after this means the next safe point. */
   const leaveSafePoint = (): void => {
-    if (busy) goWhenFree = true
-    else letGo?.()
+    if (busy) {
+      goWhenFree = letGo !== null
+      return
+    }
+    const leave = letGo
+    if (!leave) return
+    at = null
+    letGo = null
+    asked = false
+    setFlag(exitWhy !== null)
+    leave()
   }
 
   /** One question at a time, at a safe point; what goes wrong with the conversation is an outcome. */
@@ -172,7 +199,7 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
       return { is: 'failed', why }
     } finally {
       busy = false
-      if (goWhenFree) letGo?.()
+      if (goWhenFree) leaveSafePoint()
       goWhenFree = false
     }
   }
@@ -202,37 +229,31 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
       mayRun.resolve()
       leaveSafePoint()
     },
-    ask,
+    ask: () => {
+      asked = true
+      raiseFlag()
+    },
     unask: () => {
-      if (at || exitWhy !== null) return
+      if (at) return
       asked = false
-      setFlag(false)
+      tellWaiters({ is: 'late' })
+      lowerFlag()
     },
     safePoint: async (wait: Duration) => {
       if (closed) return { is: 'closed' }
       if (at) return { is: 'there', ...at }
-      const before = asked
-      ask()
-      const there = Promise.withResolvers<At>()
-      const gone = Promise.withResolvers<'disconnected'>()
-      const onGone = () => gone.resolve('disconnected')
-      events.on('safePoint', there.resolve)
-      events.on('disconnected', onGone)
-      let timer: NodeJS.Timeout | undefined
-      const late = new Promise<'late'>((resolve) => {
-        timer = setTimeout(() => resolve('late'), wait)
-      })
-      const result = await Promise.race([there.promise, gone.promise, late, over.promise])
+      const { promise, resolve } = Promise.withResolvers<SafePointOutcome>()
+      const waiter = { resolve }
+      waiters.add(waiter)
+      raiseFlag()
+      const timer = setTimeout(() => {
+        waiters.delete(waiter)
+        resolve({ is: 'late' })
+        lowerFlag()
+      }, wait)
+      const result = await promise
       clearTimeout(timer)
-      events.off('safePoint', there.resolve)
-      events.off('disconnected', onGone)
-      if (typeof result === 'object') return { is: 'there', ...result }
-      if (closed || result === 'closed') return { is: 'closed' }
-      if (result === 'late' && !before && !at) {
-        asked = false
-        setFlag(exitWhy !== null)
-      }
-      return { is: result }
+      return result
     },
     probe: () =>
       asking(async (line, id) => {
@@ -250,7 +271,7 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
       closed = true
       progress = flag.read()
       flag.close()
-      over.resolve('closed')
+      tellWaiters({ is: 'closed' })
       connection?.end('the agent ended the conversation')
       await new Promise<void>((resolve) => server.close(() => resolve()))
       settle({ is: 'failed', why: 'the conversation was ended before the restore was' })
