@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { request as httpRequest } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, assert, beforeEach, describe, expect, test, vi } from 'vitest'
 import { money } from '../../src/core/money/index.ts'
 import { hour, minute, second } from '../../src/core/time/index.ts'
 import { interruptionsBetween } from '../../src/providers/practice/cloud/prices.ts'
@@ -399,6 +399,52 @@ describe('the cloud', () => {
       expect(await starts(machineId)).toBeLessThanOrEqual(1)
     }
   }, 30_000)
+
+  test('killed again and again amid starts and ends: no machine is lost, doubled or left running', async () => {
+    const seed = Math.floor(Math.random() * 1e9)
+    let drawn = seed
+    const draw = (below: number): number => {
+      drawn = (Math.imul(drawn, 1664525) + 1013904223) >>> 0
+      return drawn % below
+    }
+    await practice.setCapacity(spot, null)
+    const wanted = await request(spot, 'x')
+    const started = new Map<string, string>()
+    for (let round = 0; round < 8; round++) {
+      const asked = Array.from({ length: 3 }, async (_, n) => {
+        const rowId = `job${round}.${n}`
+        const { machineId } = await practice.start({ ...wanted, rowId })
+        started.set(rowId, machineId)
+        if (n === 0) await practice.end(machineId)
+      })
+      await new Promise((resolve) => setTimeout(resolve, draw(250)))
+      await killCloud().catch(() => {})
+      await Promise.all(asked)
+    }
+    const listed = await practice.list()
+    const machines = await Promise.all(
+      listed.map(async ({ machineId, rowId, state }) => {
+        const alive = processesOf(folderOf(machineId)).length > 0
+        return { rowId, machineId, state, agents: await starts(machineId), leftRunning: state === 'ended' && alive }
+      }),
+    )
+    const told = `seed ${seed}: ${JSON.stringify(machines)}`
+    assert.deepEqual(new Map(listed.map(({ rowId, machineId }) => [rowId, machineId])), started, told)
+    assert.equal(listed.length, started.size, told)
+    assert(
+      machines.every(({ agents, leftRunning }) => agents <= 1 && !leftRunning),
+      told,
+    )
+    assert(
+      machines.every(({ rowId, state }) => !rowId?.endsWith('.0') || state === 'ended'),
+      told,
+    )
+    const folders = await readdir(join(home, 'practice', 'machines'))
+    assert(
+      folders.every((name) => listed.some(({ machineId }) => machineId === name)),
+      told,
+    )
+  })
 
   test('does not open over a state that it cannot read, and says which', async () => {
     await running(spot, 'job1.1')
