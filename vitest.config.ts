@@ -16,6 +16,7 @@ export default defineConfig({
           hookTimeout: 60_000,
         },
       },
+      { test: { name: 'properties', include: ['test/properties/**/*.test.ts'], testTimeout: 300_000 } },
       {
         test: {
           name: 'e2e',

@@ -138,7 +138,8 @@ export class Engine {
         Math.min(step.until, checked.lookAgainAt, checked.did === 'nothing' ? Infinity : checked.did.later),
       )
     }
-    this.#wakeAt(jobId, context.clock.now())
+    context.log.warn({ job: jobId }, `a look took ${stepsAtMost} steps and is not at rest; it goes on in a second`)
+    this.#wakeAt(jobId, context.clock.now() + 1000)
   }
 
   #do(step: Exclude<Step, { do: 'wait' }>, world: World, now: Instant): Promise<Done> {
