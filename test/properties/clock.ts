@@ -32,7 +32,10 @@ export class VirtualClock implements Clock {
     await settle()
     let sameInstant = 0
     for (;;) {
-      const next = this.#timers.reduce<Timer | null>((a, b) => (!a || b.at < a.at || (b.at === a.at && b.order < a.order) ? b : a), null)
+      const next = this.#timers.reduce<Timer | null>(
+        (a, b) => (!a || b.at < a.at || (b.at === a.at && b.order < a.order) ? b : a),
+        null,
+      )
       if (!next || next.at > until) break
       this.#timers = this.#timers.filter((one) => one !== next)
       sameInstant = next.at > this.#now ? 0 : sameInstant + 1

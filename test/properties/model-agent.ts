@@ -1,5 +1,12 @@
 import { beginSave, readManifest, openStreams, type CheckpointStore } from '../../src/checkpoints/index.ts'
-import type { AttemptExit, AttemptOrder, AttemptReport, JobStart, ToAgent, ToControl } from '../../src/contract/agent.ts'
+import type {
+  AttemptExit,
+  AttemptOrder,
+  AttemptReport,
+  JobStart,
+  ToAgent,
+  ToControl,
+} from '../../src/contract/agent.ts'
 import type { VirtualClock } from './clock.ts'
 
 /** What the modelled world tells the checker, in true time: never what an agent reports of itself. */
@@ -153,7 +160,8 @@ export class ModelMachine {
       this.#renew()
       if (!this.#executing) return
       this.#progress += 1
-      if (this.#progress >= this.#o.job.goal) this.#exit({ code: 0, signal: null, at: this.#o.clock.now(), how: 'exited', error: null })
+      if (this.#progress >= this.#o.job.goal)
+        this.#exit({ code: 0, signal: null, at: this.#o.clock.now(), how: 'exited', error: null })
     })
   }
 
@@ -172,7 +180,9 @@ export class ModelMachine {
         break
       case 'probe':
         if (d.probe?.move !== want.move && d.phase === 'running') {
-          const refused = this.#o.job.carriable ? [] : [{ path: 'state.sock', type: 'socket', reason: 'open', advice: 'close it' }]
+          const refused = this.#o.job.carriable
+            ? []
+            : [{ path: 'state.sock', type: 'socket', reason: 'open', advice: 'close it' }]
           d.probe = { move: want.move, bytes: 8, refused, why: null }
         }
         break
@@ -191,7 +201,8 @@ export class ModelMachine {
         }
         break
       case 'kill-held':
-        if (d.phase === 'held' || d.phase === 'promised') this.#exit({ code: null, signal: 'KILL', at: this.#o.clock.now(), how: 'killed-held', error: null })
+        if (d.phase === 'held' || d.phase === 'promised')
+          this.#exit({ code: null, signal: 'KILL', at: this.#o.clock.now(), how: 'killed-held', error: null })
         else this.#exit({ code: null, signal: 'KILL', at: this.#o.clock.now(), how: 'ended', error: null })
         break
       case 'stop':
@@ -241,7 +252,11 @@ export class ModelMachine {
       d.lastSlot = Math.max(d.lastSlot, lastSlot)
       d.phase = 'running'
       this.#setExecuting(true)
-    } else if ((d.phase === 'held' || d.phase === 'promised') && aborted !== null && (d.held?.move === aborted || d.promised === aborted)) {
+    } else if (
+      (d.phase === 'held' || d.phase === 'promised') &&
+      aborted !== null &&
+      (d.held?.move === aborted || d.promised === aborted)
+    ) {
       d.lastSlot = Math.max(d.lastSlot, lastSlot)
       this.#runOn()
     }
@@ -268,7 +283,12 @@ export class ModelMachine {
     if (done !== 'saved') {
       d.phase = 'running'
       if (done === 'refused')
-        d.saveRefused = { move, refused: [{ path: 'state.sock', type: 'socket', reason: 'open', advice: 'close it' }], why: 'refused', at: this.#o.clock.now() }
+        d.saveRefused = {
+          move,
+          refused: [{ path: 'state.sock', type: 'socket', reason: 'open', advice: 'close it' }],
+          why: 'refused',
+          at: this.#o.clock.now(),
+        }
       else return this.#end('superseded')
     } else {
       d.phase = 'held'
@@ -296,16 +316,37 @@ export class ModelMachine {
     const start = d.start as JobStart
     const progress = this.#progress
     const outcome = await this.#o.busy(async () => {
-      const writer = await beginSave({ store: this.#o.store, jobId: start.jobId, key: Buffer.from(start.key, 'base64'), token: this.#o.token, slot: d.lastSlot + 1, parent: null })
+      const writer = await beginSave({
+        store: this.#o.store,
+        jobId: start.jobId,
+        key: Buffer.from(start.key, 'base64'),
+        token: this.#o.token,
+        slot: d.lastSlot + 1,
+        parent: null,
+      })
       if (writer.is !== 'open') return writer
       const stream = writer.stream('graph')
       await stream.write(Buffer.from(String(progress)))
       await stream.end()
-      return writer.commit({ method: 'sdk', savedAt: this.#o.clock.now(), values: [], environment: null, digest: null, meta: null, notes: null })
+      return writer.commit({
+        method: 'sdk',
+        savedAt: this.#o.clock.now(),
+        values: [],
+        environment: null,
+        digest: null,
+        meta: null,
+        notes: null,
+      })
     })
     if (outcome.is !== 'committed') return 'fenced'
     d.lastSlot = outcome.slot
-    d.saved = { slot: outcome.slot, at: this.#o.clock.now(), bytes: outcome.bytes, storedBytes: outcome.storedBytes, took: 0 }
+    d.saved = {
+      slot: outcome.slot,
+      at: this.#o.clock.now(),
+      bytes: outcome.bytes,
+      storedBytes: outcome.storedBytes,
+      took: 0,
+    }
     // what it did while the save was written is undone by nothing: at a safe point it does nothing meanwhile
     this.#progress = progress
     return 'saved'

@@ -82,7 +82,16 @@ export class ModelledWorld {
     await connect(world.#store, [{ connection: 'cloud', provider: 'model', settings: {} }])
     await world.startControlPlane()
     const view = await world.jobs.create(
-      { command: ['train'], env: {}, workdir: null, outputs: [], needs: {}, checkpoint: 'auto', settings: { ttl: 'off' }, name: 'job' },
+      {
+        command: ['train'],
+        env: {},
+        workdir: null,
+        outputs: [],
+        needs: {},
+        checkpoint: 'auto',
+        settings: { ttl: 'off' },
+        name: 'job',
+      },
       { person: 'a test' },
     )
     world.jobId = view.id
@@ -131,7 +140,13 @@ export class ModelledWorld {
     this.engine = new Engine(context)
     this.jobs = new Jobs(context, this.engine)
     const { engine } = this
-    this.#gateway = openGateway({ key: masterKey, store: this.#mortal(life, this.#store), agents, stored: (jobId) => engine.wake(jobId), closed: () => life.dead })
+    this.#gateway = openGateway({
+      key: masterKey,
+      store: this.#mortal(life, this.#store),
+      agents,
+      stored: (jobId) => engine.wake(jobId),
+      closed: () => life.dead,
+    })
     await this.engine.start()
     await this.#settle()
   }
@@ -140,11 +155,20 @@ export class ModelledWorld {
     const random: Random = { letters: (count) => `${'x'.repeat(count)}${this.#letters++}`.slice(-count) }
     return {
       store: this.#mortal(life, this.#store),
-      clock: { now: () => this.clock.now(), after: (delay, then) => this.clock.after(delay, () => void (life.dead || then())) },
+      clock: {
+        now: () => this.clock.now(),
+        after: (delay, then) => this.clock.after(delay, () => void (life.dead || then())),
+      },
       random,
       providers: new Map([['cloud', this.#mortal(life, this.#provider())]]),
       agents,
-      logs: { append: () => 0, size: () => 0, cut: () => {}, release: () => {}, nudge: () => {} } as unknown as Context['logs'],
+      logs: {
+        append: () => 0,
+        size: () => 0,
+        cut: () => {},
+        release: () => {},
+        nudge: () => {},
+      } as unknown as Context['logs'],
       log: pino({ level: process.env.PORTAL_TEST_LOG ?? 'silent' }),
       installation: 'model',
       chains: this.#mortal(life, openChains(this.checkpoints, masterKey)),
@@ -208,12 +232,21 @@ export class ModelledWorld {
       end: async (machineId) => {
         const known = this.machines.get(machineId)
         const current = (await this.row())?.current
-        if (known && `${this.jobId}.${current}` === machineId) this.violations.push(`the machine of the current attempt ${machineId} was ended`)
+        if (known && `${this.jobId}.${current}` === machineId)
+          this.violations.push(`the machine of the current attempt ${machineId} was ended`)
         if (known) known.ended = true
         known?.machine.die()
       },
       list: async () =>
-        [...this.machines.values()].filter(({ machine }) => machine.alive).map(({ id }) => ({ machineId: id, rowId: id, installation: 'model', startedAt: this.clock.now(), state: 'running' })),
+        [...this.machines.values()]
+          .filter(({ machine }) => machine.alive)
+          .map(({ id }) => ({
+            machineId: id,
+            rowId: id,
+            installation: 'model',
+            startedAt: this.clock.now(),
+            state: 'running',
+          })),
       close: async () => {},
     }
   }
@@ -227,7 +260,8 @@ export class ModelledWorld {
       truth: {
         began: (attempt) => {
           this.#executing.add(attempt)
-          if (this.#executing.size > 1) this.violations.push(`two attempts execute: ${[...this.#executing].join(' and ')}`)
+          if (this.#executing.size > 1)
+            this.violations.push(`two attempts execute: ${[...this.#executing].join(' and ')}`)
         },
         ended: (attempt) => this.#executing.delete(attempt),
       },
@@ -272,7 +306,7 @@ export class ModelledWorld {
 
   async #settle(): Promise<void> {
     let turns = 0
-    for (let quiet = 0; quiet < 2; ) {
+    for (let quiet = 0; quiet < 2;) {
       if (++turns > 20_000) throw new Error(`something is under way for ever (${this.#busy} calls)`)
       await new Promise<void>((go) => void setImmediate(go))
       quiet = this.#busy === 0 ? quiet + 1 : 0

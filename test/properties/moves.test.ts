@@ -36,19 +36,54 @@ const ask = async (world: ModelledWorld, what: () => Promise<unknown>): Promise<
 const alive = (world: ModelledWorld) => !world.controlPlaneIsDead
 
 const commands = [
-  fc.integer({ min: 1, max: 900 }).map((seconds) => command(`pass ${seconds} s`, (world) => world.pass(seconds * 1000))),
+  fc
+    .integer({ min: 1, max: 900 })
+    .map((seconds) => command(`pass ${seconds} s`, (world) => world.pass(seconds * 1000))),
   fc.integer({ min: 0, max: 3000 }).map((ms) => command(`pass ${ms} ms`, (world) => world.pass(ms))),
-  fc.constant(command('suspend', async (world) => void (alive(world) && (await ask(world, () => world.jobs.suspend('job', person)))))),
-  fc.constant(command('resume', async (world) => void (alive(world) && (await ask(world, () => world.jobs.resume('job', { same: false, settings: {} }, person)))))),
-  fc.constant(command('two resumes', async (world) => {
-    if (!alive(world)) return
-    await Promise.all([1, 2].map(() => ask(world, () => world.jobs.resume('job', { same: false, settings: {} }, person))))
-  })),
-  fc.constantFrom(...offers.map(({ id }) => id)).map((on) => command(`move --on ${on}`, async (world) => void (alive(world) && (await ask(world, () => world.jobs.move('job', { on }, person)))))),
-  fc.constant(command('move', async (world) => void (alive(world) && (await ask(world, () => world.jobs.move('job', {}, person)))))),
-  fc.tuple(fc.integer({ min: 1, max: 60 }), fc.constantFrom('before' as const, 'after' as const)).map(([calls, when]) =>
-    command(`kill the control plane ${when} its ${calls}th call`, async (world) => world.killControlPlaneIn(calls, when)),
+  fc.constant(
+    command(
+      'suspend',
+      async (world) => void (alive(world) && (await ask(world, () => world.jobs.suspend('job', person)))),
+    ),
   ),
+  fc.constant(
+    command(
+      'resume',
+      async (world) =>
+        void (
+          alive(world) && (await ask(world, () => world.jobs.resume('job', { same: false, settings: {} }, person)))
+        ),
+    ),
+  ),
+  fc.constant(
+    command('two resumes', async (world) => {
+      if (!alive(world)) return
+      await Promise.all(
+        [1, 2].map(() => ask(world, () => world.jobs.resume('job', { same: false, settings: {} }, person))),
+      )
+    }),
+  ),
+  fc
+    .constantFrom(...offers.map(({ id }) => id))
+    .map((on) =>
+      command(
+        `move --on ${on}`,
+        async (world) => void (alive(world) && (await ask(world, () => world.jobs.move('job', { on }, person)))),
+      ),
+    ),
+  fc.constant(
+    command(
+      'move',
+      async (world) => void (alive(world) && (await ask(world, () => world.jobs.move('job', {}, person)))),
+    ),
+  ),
+  fc
+    .tuple(fc.integer({ min: 1, max: 60 }), fc.constantFrom('before' as const, 'after' as const))
+    .map(([calls, when]) =>
+      command(`kill the control plane ${when} its ${calls}th call`, async (world) =>
+        world.killControlPlaneIn(calls, when),
+      ),
+    ),
   fc.constant(command('start a control plane', (world) => world.startControlPlane())),
   fc.constant(command('cut the connection', async (world) => world.current()?.disconnect())),
   fc.integer({ min: 10, max: 900 }).map((seconds) =>
@@ -60,20 +95,28 @@ const commands = [
     }),
   ),
   fc.constant(command('a machine dies', async (world) => world.current()?.die())),
-  fc.constantFrom(30, 120).map((seconds) => command(`a notice of ${seconds} s`, async (world) => {
-    const machine = world.current()
-    machine?.notice(seconds * 1000)
-    world.clock.after(seconds * 1000, () => machine?.die())
-  })),
-  fc.boolean().map((carriable) => command(carriable ? 'the state can be carried' : 'the state cannot be carried', async (world) => {
-    world.job.carriable = carriable
-  })),
-  fc.integer({ min: 1, max: 4 }).map((n) => command(`${n} starts are refused`, async (world) => {
-    world.refuse.starts = n
-  })),
-  fc.integer({ min: 1, max: 3 }).map((n) => command(`${n} answers of starts are lost`, async (world) => {
-    world.refuse.answers = n
-  })),
+  fc.constantFrom(30, 120).map((seconds) =>
+    command(`a notice of ${seconds} s`, async (world) => {
+      const machine = world.current()
+      machine?.notice(seconds * 1000)
+      world.clock.after(seconds * 1000, () => machine?.die())
+    }),
+  ),
+  fc.boolean().map((carriable) =>
+    command(carriable ? 'the state can be carried' : 'the state cannot be carried', async (world) => {
+      world.job.carriable = carriable
+    }),
+  ),
+  fc.integer({ min: 1, max: 4 }).map((n) =>
+    command(`${n} starts are refused`, async (world) => {
+      world.refuse.starts = n
+    }),
+  ),
+  fc.integer({ min: 1, max: 3 }).map((n) =>
+    command(`${n} answers of starts are lost`, async (world) => {
+      world.refuse.answers = n
+    }),
+  ),
 ]
 
 /** What holds at every moment. */
@@ -94,7 +137,10 @@ async function comesToRest(world: ModelledWorld): Promise<void> {
   await world.pass(4 * 3_600_000)
   await invariants(world)
   const job = await world.row()
-  expect(job && (isEnded(job.state) || job.state.is === 'suspended' || job.state.is === 'running'), `at rest, not ${job?.state.is}`).toBe(true)
+  expect(
+    job && (isEnded(job.state) || job.state.is === 'suspended' || job.state.is === 'running'),
+    `at rest, not ${job?.state.is}`,
+  ).toBe(true)
   expect(job?.move ?? null, 'no move is left open').toBeNull()
   for (const attempt of await world.attempts()) {
     const machine = world.machines.get(attempt.id)?.machine
