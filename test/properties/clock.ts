@@ -3,7 +3,7 @@ import type { Clock } from '../../src/control/ports.ts'
 interface Timer {
   readonly at: number
   readonly order: number
-  readonly then: () => void
+  readonly ring: () => void
 }
 
 /** Time that passes only when it is told to. What is due at the same instant happens in the order in which it was asked for. */
@@ -16,8 +16,8 @@ export class VirtualClock implements Clock {
     return this.#now
   }
 
-  after(delay: number, then: () => void): { cancel(): void } {
-    const timer = { at: this.#now + Math.max(0, delay), order: this.#order++, then }
+  after(delay: number, ring: () => void): { cancel(): void } {
+    const timer = { at: this.#now + Math.max(0, delay), order: this.#order++, ring }
     this.#timers.push(timer)
     return {
       cancel: () => {
@@ -41,7 +41,7 @@ export class VirtualClock implements Clock {
       sameInstant = next.at > this.#now ? 0 : sameInstant + 1
       if (sameInstant > 5000) throw new Error('time stands still: thousands of timers are due at one instant')
       this.#now = Math.max(this.#now, next.at)
-      next.then()
+      next.ring()
       await settle()
     }
     this.#now = until
