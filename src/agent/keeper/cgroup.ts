@@ -1,4 +1,13 @@
-import { accessSync, constants, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  constants,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /**
@@ -94,18 +103,34 @@ export const makeCgroups = (name: string): JobCgroups => {
 
 /** Removes them once they are empty; what still has processes stays. */
 export const removeCgroups = (groups: JobCgroups): void => {
-  for (const folder of foldersOf(groups))
-    try {
-      rmdirSync(folder)
-    } catch {
-      // not empty, or gone
+  for (const folder of foldersOf(groups)) attemptTo(() => rmdirSync(folder))
+  // the last one takes the common folder along
+  const { unified } = groups
+  if (unified) attemptTo(() => rmdirSync(dirname(unified)))
+}
+
+/** Removes what attempts of machines that are gone left behind: groups without a process, older than a minute. */
+export const sweepCgroups = (): void => {
+  try {
+    const { unified } = mounts()
+    if (!unified) return
+    const parent = join(unified, parentOf(ownPath('')))
+    for (const name of readdirSync(parent)) {
+      const folder = join(parent, name)
+      if (statSync(folder).isDirectory() && Date.now() - statSync(folder).ctimeMs > 60_000)
+        attemptTo(() => rmdirSync(folder))
     }
-  if (groups.unified)
-    try {
-      rmdirSync(dirname(groups.unified))
-    } catch {
-      // others' jobs are in it
-    }
+  } catch {
+    // there are none
+  }
+}
+
+const attemptTo = (act: () => void): void => {
+  try {
+    act()
+  } catch {
+    // not ours, or not empty
+  }
 }
 
 const read = (file: string): string | null => {

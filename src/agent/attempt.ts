@@ -1,0 +1,539 @@
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import type { AttemptOrder, AttemptReport } from '../contract/agent.ts'
+import { second, type Duration } from '../core/time/index.ts'
+import type { Around } from './around.ts'
+import { nowOf } from './clock.ts'
+import { Conversation } from './conversation.ts'
+import { deliver } from './deliver.ts'
+import { ArchiveError, fetchWorkdir, listFiles, saveListing, undeclaredChanges } from './files.ts'
+import { makeCgroups, noCgroups, removeCgroups } from './keeper/cgroup.ts'
+import {
+  askToEnd,
+  type First,
+  firstOf,
+  freeze,
+  isOver,
+  keeperOf,
+  type KeeperFolder,
+  keptOf,
+  killAll,
+  thaw,
+  watchKeeper,
+} from './keeper/index.ts'
+import { Lease } from './lease.ts'
+import { LogShipper } from './logs.ts'
+import { Meter, usedBy } from './measure.ts'
+import type { AttemptSeen, AttemptState, Step } from './model.ts'
+import { saveState } from './record.ts'
+import { launch } from './start.ts'
+import { methodOf, nextStep, phaseOf, retryAfter, takeOrder } from './step.ts'
+
+/** A kill is repeated at this pace until nothing is left. */
+const killEvery: Duration = 50
+/** How often each attempt is looked at when nothing is seen. */
+const lookEvery: Duration = second
+const mostTold = 200
+
+/** Of this attempt in this folder: agents of other installations may serve one of the same name. */
+const cgroupName = (attempt: string, folder: string): string =>
+  `${attempt}-${createHash('sha256').update(folder).digest('hex').slice(0, 8)}`
+
+/**
+ * One attempt on this machine: what is remembered of it, and everything that touches the world for it. What to do is
+ * decided by `nextStep` alone; here it is done, one thing at a time.
+ */
+export class Attempt {
+  readonly folder: string
+  readonly work: string
+  readonly lease = new Lease()
+  readonly log: Logger
+  readonly #around: Around
+  readonly #shipper: LogShipper
+  readonly #meter = new Meter()
+  readonly #conversation: Conversation
+  #state: AttemptState
+  #keeper: KeeperFolder
+  #first: First | null = null
+  #workReady: boolean
+  #busy: Step['do'] | null = null
+  #retryAt: Duration = 0
+  #frozen = false
+  #suspectSince: Duration | null = null
+  #thaws = 0
+  #killedAt: Duration = -Infinity
+  #timer: NodeJS.Timeout | null = null
+  #watch: { close(): void } | null = null
+  #looping = false
+  #closed = false
+  #forgotten = false
+
+  constructor(around: Around, folder: string, state: AttemptState) {
+    this.#around = around
+    this.folder = folder
+    this.work = join(folder, 'work')
+    this.#state = state
+    this.log = around.log.child({ attempt: state.attempt })
+    this.#keeper = { folder, cgroups: noCgroups }
+    this.#shipper = new LogShipper(join(folder, 'log'))
+    this.#workReady = existsSync(join(folder, 'files.json'))
+    this.#conversation = new Conversation(this, around)
+  }
+
+  get state(): AttemptState {
+    return this.#state
+  }
+
+  get keeper(): KeeperFolder {
+    return this.#keeper
+  }
+
+  get isForgotten(): boolean {
+    return this.#forgotten
+  }
+
+  /** Something of it runs, or may. */
+  get isAlive(): boolean {
+    return this.#state.startedAt !== null && this.#state.exit === null
+  }
+
+  /** Takes up an attempt that an agent before left: its keeper, its conversation, its log. */
+  async adopt(): Promise<void> {
+    if (!this.isAlive) return
+    this.#first = firstOf(this.folder)
+    if (keeperOf(this.folder) !== null) {
+      this.#makeCgroups()
+      // whether it stands still is not known: letting go what runs does no harm
+      this.#frozen = this.#state.held === null
+      this.#watchOver()
+      await this.#conversation.open()
+    }
+    this.log.info({ running: this.#first !== null }, 'taken up again')
+  }
+
+  /** Takes on what it should be doing. Older orders than one taken on before are refused. */
+  order(order: AttemptOrder): void {
+    const taken = takeOrder(this.#state, order)
+    if (taken === null) return this.log.info({ version: order.jobVersion }, 'an older order was refused')
+    if (JSON.stringify(taken) !== JSON.stringify(this.#state)) {
+      this.log.info({ want: order.want.do, version: order.jobVersion }, 'ordered')
+      this.#set(taken)
+    }
+    this.#conversation.reconsider()
+    this.wake()
+  }
+
+  /** It is not current any more and never will be. */
+  superseded(): void {
+    if (this.#state.ending === null && this.#state.exit === null) this.change({ ending: 'superseded' })
+    this.wake()
+  }
+
+  granted(nonce: string, length: Duration): void {
+    if (!this.lease.granted(nonce, length)) return
+    this.#keepDeadline()
+    if (this.#suspectSince !== null && this.lease.grantedFor >= this.#suspectSince) {
+      this.#suspectSince = null
+      this.#frozen = true
+    }
+    this.wake()
+  }
+
+  acknowledged(upTo: number): void {
+    this.#shipper.acknowledged(upTo)
+    this.ship()
+  }
+
+  linked(): void {
+    this.#shipper.connected()
+    this.lease.askSoon()
+    this.renew()
+    this.ship()
+  }
+
+  noticed(): void {
+    this.#conversation.reconsider()
+    this.wake()
+  }
+
+  /** The machine slept, or its clock jumped: it stands still before anything else (J-LEASE-2), and goes on with a lease asked for since. */
+  async jumped(ahead: Duration): Promise<void> {
+    if (!this.isAlive) return
+    const { boot } = nowOf(this.#around.clocks)
+    if (this.#state.start?.settings.leaseLength !== 'detached') {
+      this.#suspectSince = boot
+      if (this.#state.held === null) await freeze(this.#keeper)
+      this.lease.askSoon()
+    }
+    this.tell('agent.slept', { ahead_ms: Math.round(ahead) })
+    this.renew()
+    this.wake()
+  }
+
+  /** Asks for a lease when that is due. */
+  renew(): void {
+    const { start, exit, ending } = this.#state
+    if (!start || exit || ending) return
+    const { leaseLength, leaseRenew } = start.settings
+    if (leaseLength === 'detached') {
+      if (this.lease.until !== Infinity) this.lease.detach()
+      this.#keepDeadline()
+      return
+    }
+    const { boot } = nowOf(this.#around.clocks)
+    if (boot < this.lease.due(leaseRenew) || !this.#around.ready()) return
+    this.#around.send({ t: 'renew', attempt: this.#state.attempt, nonce: this.lease.ask(boot) })
+  }
+
+  /** Sends what there is of its log. */
+  ship(): void {
+    if (this.#forgotten) return
+    while (this.#around.ready()) {
+      const piece = this.#shipper.next(this.#around.clocks.monotonic())
+      if (!piece || !this.#around.send({ t: 'log', attempt: this.#state.attempt, ...piece })) return
+    }
+  }
+
+  /** Once a second: everything that is not seen by an event. */
+  tick(): void {
+    if (this.#forgotten) return
+    this.renew()
+    this.ship()
+    this.wake()
+  }
+
+  measure(): void {
+    if (!this.isAlive || this.#state.held) return
+    this.#meter.look(this.#used(), this.#around.clocks.monotonic())
+  }
+
+  /** Portal's own work begins or is over: it is not counted as the job's. */
+  ours(on: boolean): void {
+    this.#meter.ours(on, this.#used(), this.#around.clocks.monotonic())
+  }
+
+  report(): AttemptReport {
+    const state = this.#state
+    const { clocks } = this.#around
+    const { bytes, at } = this.#shipper.size()
+    return {
+      attempt: state.attempt,
+      token: state.token,
+      version: Math.max(0, state.version),
+      phase: phaseOf(state, this.#seen()),
+      method: methodOf(state, nowOf(clocks)),
+      sdk: state.sdk,
+      exit: state.exit,
+      probe: state.probe,
+      held: state.held && {
+        move: state.held.move,
+        slot: state.held.slot,
+        logOffset: state.held.logOffset,
+        because: state.held.because,
+      },
+      promised: state.promised,
+      voided: state.voided,
+      saveRefused: state.saveRefused,
+      restoreFailed: state.restoreFailed,
+      saved: state.saved,
+      progress: this.#conversation.progress(),
+      sample: state.exit ? null : this.#meter.sample(clocks.wall()),
+      logBytes: bytes,
+      outputAt: at,
+      undeclared: state.undeclared,
+      told: state.told,
+    }
+  }
+
+  /** Remembers, durably, then tells. */
+  change(change: Partial<AttemptState>): void {
+    this.#set({ ...this.#state, ...change })
+  }
+
+  /** Puts down what it decided or saw alone; with whatever else is to be remembered at once. */
+  tell(code: string, facts: Readonly<Record<string, string | number>>, change: Partial<AttemptState> = {}): void {
+    const told = [...this.#state.told, { at: this.#around.clocks.wall(), code, facts }].slice(-mostTold)
+    this.log.info(facts, code)
+    this.change({ ...change, told })
+  }
+
+  /** Stands everything still; true once it does. Repeated by whoever needs it when it was thawed meanwhile. */
+  async freeze(): Promise<boolean> {
+    for (;;) {
+      const before = this.#thaws
+      if (!(await freeze(this.#keeper))) return false
+      if (before === this.#thaws) return true
+    }
+  }
+
+  thaw(): void {
+    this.#thaws++
+    this.#frozen = false
+    thaw(this.#keeper)
+  }
+
+  logBytes(): number {
+    return this.#shipper.size().bytes
+  }
+
+  /** Not tried again before this long. */
+  rest(after: Duration = retryAfter): void {
+    this.#retryAt = nowOf(this.#around.clocks).boot + after
+  }
+
+  /** The agent ends; the job goes on. */
+  close(): void {
+    this.#closed = true
+    if (this.#timer) clearTimeout(this.#timer)
+    this.#watch?.close()
+  }
+
+  /** Does what is next, until there is nothing to do but to wait. */
+  wake(): void {
+    if (this.#looping || this.#closed || this.#forgotten) return
+    this.#looping = true
+    try {
+      while (!this.#closed && !this.#forgotten) {
+        const step = nextStep(this.#state, this.#seen(), nowOf(this.#around.clocks))
+        if (step.do === 'wait') return this.#sleepUntil(step.until)
+        if (!this.#perform(step)) return this.#sleepUntil(nowOf(this.#around.clocks).boot + killEvery)
+      }
+    } catch (error) {
+      this.log.error({ err: error }, 'a step failed')
+      this.#sleepUntil(nowOf(this.#around.clocks).boot + second)
+    } finally {
+      this.#looping = false
+    }
+  }
+
+  /** True: look again at once. */
+  #perform(step: Exclude<Step, { do: 'wait' }>): boolean {
+    switch (step.do) {
+      case 'change':
+        if (step.change.exit) this.#during('change', () => this.#conclude(step.change))
+        else this.#apply(step.change)
+        return !step.change.exit
+      case 'fetch':
+        this.#during('fetch', () => this.#fetch())
+        return true
+      case 'start':
+        this.#during('start', () => this.#start())
+        return true
+      case 'let-run':
+        this.#conversation.letRun()
+        return true
+      case 'look':
+        this.#during('look', () => this.#conversation.look())
+        return true
+      case 'probe':
+        this.#during('probe', () => this.#conversation.probe(step.move, step.wait))
+        return true
+      case 'save':
+        this.#during('save', () => this.#conversation.save(step.hold, step.wait))
+        return true
+      case 'thaw':
+        this.thaw()
+        this.#conversation.go()
+        return true
+      case 'ask-to-end':
+        this.change({ stop: { saved: true, askedAt: nowOf(this.#around.clocks).boot } })
+        this.#conversation.go()
+        askToEnd(this.folder)
+        return true
+      case 'kill':
+        this.#kill()
+        return false
+      case 'deliver':
+        this.#during('deliver', async () => {
+          if (await deliver(this, this.#around)) this.change({ delivered: true })
+        })
+        return true
+      case 'forget':
+        this.#forget()
+        return false
+    }
+  }
+
+  #apply(change: Partial<AttemptState>): void {
+    const { held } = this.#state
+    this.change(change)
+    if (held && this.#state.held === null) {
+      this.#frozen = true
+      const voided = change.voided?.at(-1)
+      if (voided) this.tell('agent.voided', { move: voided })
+      else if (held.move === null) this.tell('agent.ran_on', { because: held.because })
+    }
+    if (change.ending) this.log.info({ how: change.ending }, 'ending its processes')
+  }
+
+  /** One thing at a time; what goes wrong is said and tried again after a while. */
+  #during(what: Step['do'], act: () => Promise<void>): void {
+    this.#busy = what
+    this.#around.changed()
+    void (async () => {
+      try {
+        await act()
+      } catch (error) {
+        this.log.error({ err: error, what }, 'failed')
+        this.rest(second)
+      }
+      this.#busy = null
+      this.#around.changed()
+      this.wake()
+    })()
+  }
+
+  #seen(): AttemptSeen {
+    const state = this.#state
+    const started = state.startedAt !== null
+    const kept = started ? keptOf(this.folder) : ({ is: 'new' } as const)
+    return {
+      lease: this.lease.until,
+      keeper: started && !isOver(this.#keeper, this.#first) ? 'running' : 'over',
+      kept,
+      keptAt: kept.is === 'new' || kept.is === 'begun' ? null : this.#keptAt(),
+      workdir: this.#workReady ? 'ready' : 'absent',
+      connected: this.#conversation.connected,
+      restored: this.#conversation.restored,
+      let: this.#conversation.isLet,
+      frozen: this.#frozen,
+      asks: this.#conversation.asks,
+      suspect: this.#suspectSince !== null,
+      notice: this.#around.notice(),
+      busy: this.#busy,
+      retryAt: this.#retryAt,
+    }
+  }
+
+  #keptAt(): number | null {
+    const stats = statSync(join(this.folder, 'exit'), { throwIfNoEntry: false })
+    return stats ? Math.round(stats.mtimeMs) : null
+  }
+
+  #set(state: AttemptState): void {
+    saveState(this.folder, state)
+    this.#state = state
+    this.#around.changed()
+  }
+
+  #used(): ReturnType<typeof usedBy> {
+    return usedBy(this.#keeper.cgroups, this.#first?.pid ?? null)
+  }
+
+  #sleepUntil(boot: Duration): void {
+    if (this.#timer) clearTimeout(this.#timer)
+    const delay = Math.min(Math.max(boot - nowOf(this.#around.clocks).boot, 0), lookEvery)
+    this.#timer = setTimeout(() => this.wake(), Math.ceil(delay) + 1)
+    // the agent's own tick looks each second
+    this.#timer.unref()
+  }
+
+  async #fetch(): Promise<void> {
+    const { start } = this.#state
+    if (!start) return
+    try {
+      if (start.workdir === null) mkdirSync(this.work, { recursive: true, mode: 0o700 })
+      else await fetchWorkdir(this.#around.bootstrap, start.workdir, this.folder, this.work)
+    } catch (error) {
+      if (!(error instanceof ArchiveError && error.final)) throw error
+      return this.#cannotStart(error.message)
+    }
+    await saveListing(join(this.folder, 'files.json'), await listFiles(this.work))
+    this.#workReady = true
+  }
+
+  async #start(): Promise<void> {
+    if (this.#state.restoreFailed) return
+    this.#keepDeadline()
+    const manifest = await this.#conversation.open()
+    if (manifest === 'failed') return
+    const { want, from } = this.#state
+    const wall = this.#around.clocks.wall()
+    this.#makeCgroups()
+    await launch({
+      attempt: this,
+      around: this.#around,
+      manifest,
+      place: this.#conversation.place,
+      // on disk before the first process: after this the attempt may have run
+      intend: () =>
+        this.change({
+          startedAt: { boot: nowOf(this.#around.clocks).boot, wall },
+          bootId: this.#around.bootId,
+          ran: want.do === 'run' && from === null,
+        }),
+      cannot: (why) => this.#cannotStart(why),
+      over: () => this.wake(),
+    })
+    this.#watchOver()
+    this.#first = firstOf(this.folder)
+  }
+
+  #cannotStart(error: string): void {
+    const at = this.#around.clocks.wall()
+    this.change({
+      exit: { code: null, signal: null, at, how: 'could-not-start', error: error.slice(0, 4000) },
+      delivered: true,
+    })
+    this.log.info({ error }, 'could not be started')
+    this.#cleanUp()
+  }
+
+  #makeCgroups(): void {
+    if (this.#keeper.cgroups === noCgroups)
+      this.#keeper = { folder: this.folder, cgroups: makeCgroups(cgroupName(this.#state.attempt, this.folder)) }
+  }
+
+  #keepDeadline(): void {
+    if (this.lease.until !== null) this.#conversation.writeDeadline(this.lease.until)
+  }
+
+  #watchOver(): void {
+    this.#watch ??= watchKeeper(this.folder, (name) => {
+      if (name === 'log') this.ship()
+      else if (name === 'exit') this.wake()
+    })
+  }
+
+  #kill(): void {
+    const now = this.#around.clocks.monotonic()
+    if (now - this.#killedAt < killEvery) return
+    this.#killedAt = now
+    this.#first ??= firstOf(this.folder)
+    killAll(this.#keeper, this.#first)
+  }
+
+  /** It has ended: what it leaves undeclared is looked for, then that it ended is remembered. */
+  async #conclude(change: Partial<AttemptState>): Promise<void> {
+    const undeclared = await this.undeclared()
+    const { start } = this.#state
+    const own = change.exit?.how === 'exited' || change.exit?.how === 'stopped'
+    const nothing = !own || !start || start.outputs.length === 0
+    this.change({ ...change, undeclared, ...(nothing ? { delivered: true } : {}) })
+    this.log.info({ ...change.exit }, 'ended')
+    this.ship()
+    this.#cleanUp()
+  }
+
+  async undeclared(): Promise<readonly string[]> {
+    const outputs = this.#state.start?.outputs ?? []
+    return undeclaredChanges(this.work, join(this.folder, 'files.json'), outputs).catch(() => [])
+  }
+
+  #cleanUp(): void {
+    removeCgroups(this.#keeper.cgroups)
+    void this.#conversation.close()
+  }
+
+  #forget(): void {
+    this.#forgotten = true
+    this.#watch?.close()
+    if (this.#timer) clearTimeout(this.#timer)
+    this.#cleanUp()
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 })
+    this.log.info('forgotten')
+    this.#around.changed()
+  }
+}

@@ -1,0 +1,44 @@
+import { Readable } from 'node:stream'
+import type { Around } from './around.ts'
+import type { Attempt } from './attempt.ts'
+import { packOutputs, presentOutputs } from './files.ts'
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** Answers after which the same again cannot succeed: the attempt is over, or was never this agent's. */
+const isFinal = (status: number): boolean =>
+  status >= 400 && status < 500 && ![401, 408, 423, 425, 429].includes(status)
+
+/**
+ * Sends the declared outputs home, again and again until they are accepted, or nobody wants them any more. True: they need
+ * not be sent again.
+ */
+export const deliver = async (attempt: Attempt, { bootstrap, log }: Around): Promise<boolean> => {
+  const { start, attempt: id } = attempt.state
+  if (!start) return true
+  for (let tries = 0; attempt.state.want.do !== 'end' && !attempt.isForgotten; tries++) {
+    try {
+      const present = await presentOutputs(attempt.work, start.outputs)
+      // an empty archive says that none of what was declared is there
+      const body = Readable.toWeb(packOutputs(attempt.work, present)) as ReadableStream
+      const response = await fetch(`${bootstrap.url.replace(/\/$/, '')}/api/agent/attempts/${id}/outputs`, {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${bootstrap.token}`, 'content-type': 'application/x-tar' },
+        body,
+        duplex: 'half',
+      })
+      await response.body?.cancel()
+      if (response.ok) return true
+      if (isFinal(response.status)) {
+        attempt.tell('agent.outputs_refused', { status: response.status })
+        return true
+      }
+      log.info({ attempt: id, status: response.status }, 'the outputs were not accepted yet')
+    } catch (error) {
+      if (tries % 20 === 0)
+        log.info({ attempt: id, error: (error as Error).message }, 'the outputs could not be sent yet')
+    }
+    await pause(Math.min(100 * 2 ** Math.min(tries, 6), 5000) * (0.75 + Math.random() / 2))
+  }
+  return false
+}

@@ -1,0 +1,178 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { lstat, mkdir, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join, relative, sep } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { extract, Pack } from 'tar'
+import { Readable } from 'node:stream'
+import type { RefusedValue } from '../core/jobs/model.ts'
+
+/** More files than this are not compared: the list would outgrow the agent. */
+const mostFiles = 200_000
+const mostUndeclared = 20
+
+/** Size and time of each file, by its path: what a working directory held before its job began. */
+export type Listing = Readonly<Record<string, readonly [size: number, mtimeMs: number]>>
+
+/** Fetches an archive while hashing it, and unpacks it only when it is the one that was meant. Throws in one sentence. */
+export const fetchWorkdir = async (
+  { url, token }: { readonly url: string; readonly token: string },
+  sha256: string,
+  folder: string,
+  work: string,
+): Promise<void> => {
+  const archive = join(folder, 'workdir.tar')
+  const response = await fetch(`${url.replace(/\/$/, '')}/api/agent/workdirs/${sha256}`, {
+    headers: { authorization: `Bearer ${token}` },
+  })
+  if (!response.ok || !response.body) {
+    await response.body?.cancel()
+    throw new ArchiveError(
+      response.status === 404,
+      `the control plane answered ${response.status} for the working directory ${sha256}`,
+    )
+  }
+  const hash = createHash('sha256')
+  const file = await open(archive, 'w', 0o600)
+  try {
+    for await (const bytes of response.body) {
+      hash.update(bytes)
+      await file.write(bytes)
+    }
+  } finally {
+    await file.close()
+  }
+  const got = hash.digest('hex')
+  if (got !== sha256) throw new ArchiveError(false, `the working directory came damaged: ${got} instead of ${sha256}`)
+  await rm(work, { recursive: true, force: true })
+  await mkdir(work, { mode: 0o700 })
+  await unpack(createReadStream(archive), work)
+  await rm(archive, { force: true })
+}
+
+/** `final`: trying again will not help. */
+export class ArchiveError extends Error {
+  readonly final: boolean
+  constructor(final: boolean, message: string) {
+    super(message)
+    this.name = 'ArchiveError'
+    this.final = final
+  }
+}
+
+/** Unpacks a tar; nothing of it gets outside the folder (absolute paths, `..` and ways through links are refused). */
+export const unpack = async (from: Readable, folder: string): Promise<void> => {
+  await pipeline(from, extract({ cwd: folder, strict: true, preserveOwner: false }) as unknown as NodeJS.WritableStream)
+}
+
+/** What is under a folder: paths with `/`, without the folders themselves. Stops at `mostFiles`. */
+export const listFiles = async (folder: string): Promise<Listing> => {
+  const found: Record<string, readonly [number, number]> = {}
+  const look = ['.']
+  let count = 0
+  for (let next = look.pop(); next !== undefined && count < mostFiles; next = look.pop()) {
+    const entries = await readdir(join(folder, next), { withFileTypes: true }).catch(() => [])
+    for (const entry of entries) {
+      const path = next === '.' ? entry.name : `${next}/${entry.name}`
+      if (entry.isDirectory()) {
+        look.push(path)
+        continue
+      }
+      const stats = await lstat(join(folder, path)).catch(() => null)
+      if (!stats || ++count > mostFiles) continue
+      found[path] = [stats.size, Math.floor(stats.mtimeMs)]
+    }
+  }
+  return found
+}
+
+export const saveListing = async (path: string, listing: Listing): Promise<void> =>
+  writeFile(path, JSON.stringify(listing), { mode: 0o600 })
+
+/** Files that are new or changed and lie in no declared output: named before a machine goes, at most 20. */
+export const undeclaredChanges = async (
+  work: string,
+  listingFile: string,
+  outputs: readonly string[],
+): Promise<readonly string[]> => {
+  const before = await readFile(listingFile, 'utf8').then(
+    (text) => JSON.parse(text) as Listing,
+    () => ({}) as Listing,
+  )
+  const declared = outputs.map(normal)
+  const isDeclared = (path: string): boolean =>
+    declared.some((output) => output === '' || path === output || path.startsWith(`${output}/`))
+  const now = await listFiles(work)
+  return Object.entries(now)
+    .filter(([path, [size, mtime]]) => {
+      const was = before[path]
+      return !isDeclared(path) && (!was || was[0] !== size || was[1] !== mtime) && !isByproduct(path)
+    })
+    .map(([path]) => path)
+    .sort()
+    .slice(0, mostUndeclared)
+}
+
+/** What an interpreter leaves beside what it runs is nobody's result. */
+const isByproduct = (path: string): boolean => /(^|\/)__pycache__\//.test(path)
+
+const normal = (path: string): string =>
+  path
+    .replace(/^(\.\/)+/, '')
+    .replace(/\/+$/, '')
+    .replace(/^\.$/, '')
+
+/** Those of the declared outputs that are there. */
+export const presentOutputs = async (work: string, outputs: readonly string[]): Promise<readonly string[]> => {
+  const present: string[] = []
+  for (const output of outputs)
+    if (await lstat(join(work, output)).catch(() => null)) present.push(normal(output) || '.')
+  return present
+}
+
+/** What lies in the declared outputs and could not be carried: sockets, pipes, devices, links that leave the directory. */
+export const refusedOutputs = async (work: string, outputs: readonly string[]): Promise<readonly RefusedValue[]> => {
+  const refused: RefusedValue[] = []
+  const refuse = (path: string, type: string, reason: string, advice: string): void => {
+    refused.push({ path: `output:${path}`, type, reason, advice })
+  }
+  const look = [...(await presentOutputs(work, outputs))]
+  for (let path = look.pop(); path !== undefined && refused.length < 1000; path = look.pop()) {
+    const stats = await lstat(join(work, path)).catch(() => null)
+    if (!stats) continue
+    if (stats.isDirectory()) {
+      const inside = await readdir(join(work, path)).catch(() => null)
+      if (inside === null) refuse(path, 'directory', 'it cannot be read', 'let its owner read it')
+      else look.push(...inside.map((name) => (path === '.' ? name : `${path}/${name}`)))
+    } else if (stats.isSymbolicLink()) {
+      if (await leaves(work, path))
+        refuse(
+          path,
+          'symbolic link',
+          'it points outside the working directory',
+          'put what it points to inside, or leave it out of the outputs',
+        )
+    } else if (!stats.isFile()) {
+      const type = stats.isSocket() ? 'socket' : stats.isFIFO() ? 'named pipe' : 'device'
+      refuse(path, type, `a ${type} belongs to this machine`, 'leave it out of the outputs')
+    }
+  }
+  return refused
+}
+
+const leaves = async (work: string, path: string): Promise<boolean> => {
+  const { realpath } = await import('node:fs/promises')
+  const target = await realpath(join(work, path)).catch(() => null)
+  if (target === null) return false
+  const inside = relative(await realpath(work), target)
+  return inside === '..' || inside.startsWith(`..${sep}`) || inside.startsWith(sep)
+}
+
+/** A tar of the declared outputs that are there. */
+export const packOutputs = (work: string, present: readonly string[]): Readable => {
+  const pack = new Pack({ cwd: work, portable: true, strict: true })
+  const stream = Readable.from(pack as unknown as AsyncIterable<Buffer>)
+  for (const path of present) pack.add(path)
+  pack.end()
+  return stream
+}

@@ -1,0 +1,64 @@
+import { Readable } from 'node:stream'
+import { type Chain, type Manifest, openStreams } from '../checkpoints/index.ts'
+import type { Around } from './around.ts'
+import type { Attempt } from './attempt.ts'
+import { jobEnvironment, type JobPlace, whyNotStart } from './environment.ts'
+import { unpack } from './files.ts'
+import { keeperOf, keptOf, layOut, startKeeper } from './keeper/index.ts'
+
+/** The stream of a checkpoint that holds the declared outputs: a tar. */
+export const outputsStream = 'outputs'
+
+export interface Launch {
+  readonly attempt: Attempt
+  readonly around: Around
+  /** what it begins from; null: from nothing */
+  readonly manifest: (Chain & { readonly manifest: Manifest }) | null
+  readonly place: Pick<JobPlace, 'socket' | 'flag'>
+  intend(): void
+  cannot(why: string): void
+  over(): void
+}
+
+/** How long a keeper may take until its job has begun. */
+const patience_ms = 5000
+
+/**
+ * Starts an attempt's process under its keeper, and returns when it has begun or cannot. The deadline is written already;
+ * what a checkpoint carries of files lies in the working directory before the first line of the job runs.
+ */
+export const launch = async ({ attempt, around, manifest, place, intend, cannot, over }: Launch): Promise<void> => {
+  const { start, token } = attempt.state
+  if (!start) return
+  if (manifest?.manifest.streams.some(({ name }) => name === outputsStream))
+    await unpack(Readable.from(outputBytes(manifest)), attempt.work)
+  const env = jobEnvironment(process.env, start, { token, sdk: around.sdk, ...place })
+  const why = whyNotStart(start.command, attempt.work, env)
+  if (why !== null) return cannot(why)
+  layOut(attempt.folder)
+  intend()
+  const ended = { is: false }
+  startKeeper(
+    {
+      script: around.keeper,
+      keeper: attempt.keeper,
+      confinement: around.confinement,
+      workdir: attempt.work,
+      command: start.command,
+      env,
+    },
+    () => {
+      ended.is = true
+      over()
+    },
+  )
+  const until = performance.now() + patience_ms
+  const begun = (): boolean => keptOf(attempt.folder).is !== 'new' && keeperOf(attempt.folder) !== null
+  while (!ended.is && !begun() && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 1))
+}
+
+async function* outputBytes(manifest: Chain & { readonly manifest: Manifest }): AsyncGenerator<Buffer> {
+  for await (const { bytes } of openStreams(manifest, manifest.manifest, (name) => name === outputsStream))
+    // the piece is reused for the next one: what is queued must be its own
+    yield Buffer.from(bytes)
+}
