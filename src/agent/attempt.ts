@@ -1,45 +1,27 @@
-import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { AttemptOrder, AttemptReport } from '../contract/agent.ts'
 import { second, type Duration } from '../core/time/index.ts'
 import type { Around } from './around.ts'
+import { Body, killEvery_ms } from './body.ts'
 import { nowOf } from './clock.ts'
 import { Conversation } from './conversation.ts'
 import { deliver } from './deliver.ts'
 import { ArchiveError, fetchWorkdir, listFiles, saveListing, undeclaredChanges } from './files.ts'
-import { makeCgroups, noCgroups, removeCgroups } from './keeper/cgroup.ts'
-import {
-  askToEnd,
-  type First,
-  firstOf,
-  freeze,
-  isOver,
-  keeperOf,
-  type KeeperFolder,
-  keptOf,
-  killAll,
-  thaw,
-  watchKeeper,
-} from './keeper/index.ts'
+import type { KeeperFolder } from './keeper/index.ts'
 import { Lease } from './lease.ts'
 import { LogShipper } from './logs.ts'
-import { Meter, usedBy } from './measure.ts'
+import { Meter } from './measure.ts'
 import type { AttemptSeen, AttemptState, Step } from './model.ts'
 import { saveState } from './record.ts'
+import { reportOf } from './report.ts'
 import { launch } from './start.ts'
-import { methodOf, nextStep, phaseOf, retryAfter, takeOrder } from './step.ts'
+import { nextStep, retryAfter, takeOrder } from './step.ts'
 
-/** A kill is repeated at this pace until nothing is left. */
-const killEvery: Duration = 50
 /** How often each attempt is looked at when nothing is seen. */
 const lookEvery: Duration = second
 const mostTold = 200
-
-/** Of this attempt in this folder: agents of other installations may serve one of the same name. */
-const cgroupName = (attempt: string, folder: string): string =>
-  `${attempt}-${createHash('sha256').update(folder).digest('hex').slice(0, 8)}`
 
 /**
  * One attempt on this machine: what is remembered of it, and everything that touches the world for it. What to do is
@@ -55,17 +37,12 @@ export class Attempt {
   readonly #meter = new Meter()
   readonly #conversation: Conversation
   #state: AttemptState
-  #keeper: KeeperFolder
-  #first: First | null = null
+  readonly #body: Body
   #workReady: boolean
   #busy: Step['do'] | null = null
   #retryAt: Duration = 0
-  #frozen = false
   #suspectSince: Duration | null = null
-  #thaws = 0
-  #killedAt: Duration = -Infinity
   #timer: NodeJS.Timeout | null = null
-  #watch: { close(): void } | null = null
   #looping = false
   #closed = false
   #forgotten = false
@@ -76,7 +53,7 @@ export class Attempt {
     this.work = join(folder, 'work')
     this.#state = state
     this.log = around.log.child({ attempt: state.attempt })
-    this.#keeper = { folder, cgroups: noCgroups }
+    this.#body = new Body(folder, state.attempt, around.clocks)
     this.#shipper = new LogShipper(join(folder, 'log'))
     this.#workReady = existsSync(join(folder, 'files.json'))
     this.#conversation = new Conversation(this, around)
@@ -87,7 +64,7 @@ export class Attempt {
   }
 
   get keeper(): KeeperFolder {
-    return this.#keeper
+    return this.#body.keeper
   }
 
   get isForgotten(): boolean {
@@ -102,15 +79,15 @@ export class Attempt {
   /** Takes up an attempt that an agent before left: its keeper, its conversation, its log. */
   async adopt(): Promise<void> {
     if (!this.isAlive) return
-    this.#first = firstOf(this.folder)
-    if (keeperOf(this.folder) !== null) {
-      this.#makeCgroups()
+    const running = this.#body.isKept
+    if (running) {
+      this.#body.makeCgroups()
       // whether it stands still is not known: letting go what runs does no harm
-      this.#frozen = this.#state.held === null
+      this.#body.frozen = this.#state.held === null
       this.#watchOver()
       await this.#conversation.open()
     }
-    this.log.info({ running: this.#first !== null }, 'taken up again')
+    this.log.info({ running }, 'taken up again')
   }
 
   /** Takes on what it should be doing. Older orders than one taken on before are refused. */
@@ -136,7 +113,7 @@ export class Attempt {
     this.#keepDeadline()
     if (this.#suspectSince !== null && this.lease.grantedFor >= this.#suspectSince) {
       this.#suspectSince = null
-      this.#frozen = true
+      this.#body.frozen = true
     }
     this.wake()
   }
@@ -164,7 +141,7 @@ export class Attempt {
     const { boot } = nowOf(this.#around.clocks)
     if (this.#state.start?.settings.leaseLength !== 'detached') {
       this.#suspectSince = boot
-      if (this.#state.held === null) await freeze(this.#keeper)
+      if (this.#state.held === null) await this.#body.freeze()
       this.lease.askSoon()
     }
     this.tell('agent.slept', { ahead_ms: Math.round(ahead) })
@@ -206,45 +183,23 @@ export class Attempt {
 
   measure(): void {
     if (!this.isAlive || this.#state.held) return
-    this.#meter.look(this.#used(), this.#around.clocks.monotonic())
+    this.#meter.look(this.#body.used(), this.#around.clocks.monotonic())
   }
 
   /** Portal's own work begins or is over: it is not counted as the job's. */
   ours(on: boolean): void {
-    this.#meter.ours(on, this.#used(), this.#around.clocks.monotonic())
+    this.#meter.ours(on, this.#body.used(), this.#around.clocks.monotonic())
   }
 
   report(): AttemptReport {
-    const state = this.#state
     const { clocks } = this.#around
     const { bytes, at } = this.#shipper.size()
-    return {
-      attempt: state.attempt,
-      token: state.token,
-      version: Math.max(0, state.version),
-      phase: phaseOf(state, this.#seen()),
-      method: methodOf(state, nowOf(clocks)),
-      sdk: state.sdk,
-      exit: state.exit,
-      probe: state.probe,
-      held: state.held && {
-        move: state.held.move,
-        slot: state.held.slot,
-        logOffset: state.held.logOffset,
-        because: state.held.because,
-      },
-      promised: state.promised,
-      voided: state.voided,
-      saveRefused: state.saveRefused,
-      restoreFailed: state.restoreFailed,
-      saved: state.saved,
+    return reportOf(this.#state, this.#seen(), nowOf(clocks), {
       progress: this.#conversation.progress(),
-      sample: state.exit ? null : this.#meter.sample(clocks.wall()),
+      sample: this.#meter.sample(clocks.wall()),
       logBytes: bytes,
       outputAt: at,
-      undeclared: state.undeclared,
-      told: state.told,
-    }
+    })
   }
 
   /** Remembers, durably, then tells. */
@@ -259,19 +214,13 @@ export class Attempt {
     this.change({ ...change, told })
   }
 
-  /** Stands everything still; true once it does. Repeated by whoever needs it when it was thawed meanwhile. */
-  async freeze(): Promise<boolean> {
-    for (;;) {
-      const before = this.#thaws
-      if (!(await freeze(this.#keeper))) return false
-      if (before === this.#thaws) return true
-    }
+  /** Stands everything still; true once it does. */
+  freeze(): Promise<boolean> {
+    return this.#body.freeze()
   }
 
   thaw(): void {
-    this.#thaws++
-    this.#frozen = false
-    thaw(this.#keeper)
+    this.#body.thaw()
   }
 
   logBytes(): number {
@@ -287,7 +236,7 @@ export class Attempt {
   close(): void {
     this.#closed = true
     if (this.#timer) clearTimeout(this.#timer)
-    this.#watch?.close()
+    this.#body.close()
   }
 
   /** Does what is next, until there is nothing to do but to wait. */
@@ -298,7 +247,7 @@ export class Attempt {
       while (!this.#closed && !this.#forgotten) {
         const step = nextStep(this.#state, this.#seen(), nowOf(this.#around.clocks))
         if (step.do === 'wait') return this.#sleepUntil(step.until)
-        if (!this.#perform(step)) return this.#sleepUntil(nowOf(this.#around.clocks).boot + killEvery)
+        if (!this.#perform(step)) return this.#sleepUntil(nowOf(this.#around.clocks).boot + killEvery_ms)
       }
     } catch (error) {
       this.log.error({ err: error }, 'a step failed')
@@ -340,10 +289,10 @@ export class Attempt {
       case 'ask-to-end':
         this.change({ stop: { saved: true, askedAt: nowOf(this.#around.clocks).boot } })
         this.#conversation.go()
-        askToEnd(this.folder)
+        this.#body.askToEnd()
         return true
       case 'kill':
-        this.#kill()
+        this.#body.kill()
         return false
       case 'deliver':
         this.#during('deliver', async () => {
@@ -360,7 +309,7 @@ export class Attempt {
     const { held } = this.#state
     this.change(change)
     if (held && this.#state.held === null) {
-      this.#frozen = true
+      this.#body.frozen = true
       const voided = change.voided?.at(-1)
       if (voided) this.tell('agent.voided', { move: voided })
       else if (held.move === null) this.tell('agent.ran_on', { because: held.because })
@@ -387,18 +336,13 @@ export class Attempt {
 
   #seen(): AttemptSeen {
     const state = this.#state
-    const started = state.startedAt !== null
-    const kept = started ? keptOf(this.folder) : ({ is: 'new' } as const)
     return {
       lease: this.lease.until,
-      keeper: started && !isOver(this.#keeper, this.#first) ? 'running' : 'over',
-      kept,
-      keptAt: kept.is === 'new' || kept.is === 'begun' ? null : this.#keptAt(),
+      ...this.#body.see(state.startedAt !== null),
       workdir: this.#workReady ? 'ready' : 'absent',
       connected: this.#conversation.connected,
       restored: this.#conversation.restored,
       let: this.#conversation.isLet,
-      frozen: this.#frozen,
       asks: this.#conversation.asks,
       suspect: this.#suspectSince !== null,
       notice: this.#around.notice(),
@@ -407,19 +351,10 @@ export class Attempt {
     }
   }
 
-  #keptAt(): number | null {
-    const stats = statSync(join(this.folder, 'exit'), { throwIfNoEntry: false })
-    return stats ? Math.round(stats.mtimeMs) : null
-  }
-
   #set(state: AttemptState): void {
     saveState(this.folder, state)
     this.#state = state
     this.#around.changed()
-  }
-
-  #used(): ReturnType<typeof usedBy> {
-    return usedBy(this.#keeper.cgroups, this.#first?.pid ?? null)
   }
 
   #sleepUntil(boot: Duration): void {
@@ -451,7 +386,7 @@ export class Attempt {
     if (manifest === 'failed') return
     const { want, from } = this.#state
     const wall = this.#around.clocks.wall()
-    this.#makeCgroups()
+    this.#body.makeCgroups()
     await launch({
       attempt: this,
       around: this.#around,
@@ -468,7 +403,6 @@ export class Attempt {
       over: () => this.wake(),
     })
     this.#watchOver()
-    this.#first = firstOf(this.folder)
   }
 
   #cannotStart(error: string): void {
@@ -481,28 +415,15 @@ export class Attempt {
     this.#cleanUp()
   }
 
-  #makeCgroups(): void {
-    if (this.#keeper.cgroups === noCgroups)
-      this.#keeper = { folder: this.folder, cgroups: makeCgroups(cgroupName(this.#state.attempt, this.folder)) }
-  }
-
   #keepDeadline(): void {
     if (this.lease.until !== null) this.#conversation.writeDeadline(this.lease.until)
   }
 
   #watchOver(): void {
-    this.#watch ??= watchKeeper(this.folder, (name) => {
+    this.#body.watchOver((name) => {
       if (name === 'log') this.ship()
       else if (name === 'exit') this.wake()
     })
-  }
-
-  #kill(): void {
-    const now = this.#around.clocks.monotonic()
-    if (now - this.#killedAt < killEvery) return
-    this.#killedAt = now
-    this.#first ??= firstOf(this.folder)
-    killAll(this.#keeper, this.#first)
   }
 
   /** It has ended: what it leaves undeclared is looked for, then that it ended is remembered. */
@@ -523,13 +444,13 @@ export class Attempt {
   }
 
   #cleanUp(): void {
-    removeCgroups(this.#keeper.cgroups)
+    this.#body.cleanUp()
     void this.#conversation.close()
   }
 
   #forget(): void {
     this.#forgotten = true
-    this.#watch?.close()
+    this.#body.close()
     if (this.#timer) clearTimeout(this.#timer)
     this.#cleanUp()
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 })
