@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { AttemptOrder, AttemptReport } from '../contract/agent.ts'
@@ -8,7 +8,7 @@ import { Body, killEvery_ms } from './body.ts'
 import { nowOf } from './clock.ts'
 import { Conversation } from './conversation.ts'
 import { deliver } from './deliver.ts'
-import { ArchiveError, fetchWorkdir, listFiles, saveListing, undeclaredChanges } from './files.ts'
+import { undeclaredChanges } from './files.ts'
 import type { KeeperFolder } from './keeper/index.ts'
 import { Lease } from './lease.ts'
 import { LogShipper } from './logs.ts'
@@ -16,7 +16,7 @@ import { Meter } from './measure.ts'
 import type { AttemptSeen, AttemptState, Step } from './model.ts'
 import { saveState } from './record.ts'
 import { reportOf } from './report.ts'
-import { launch } from './start.ts'
+import { launch, provide } from './start.ts'
 import { nextStep, retryAfter, takeOrder } from './step.ts'
 
 /** How often each attempt is looked at when nothing is seen. */
@@ -366,16 +366,8 @@ export class Attempt {
   }
 
   async #fetch(): Promise<void> {
-    const { start } = this.#state
-    if (!start) return
-    try {
-      if (start.workdir === null) mkdirSync(this.work, { recursive: true, mode: 0o700 })
-      else await fetchWorkdir(this.#around.bootstrap, start.workdir, this.folder, this.work)
-    } catch (error) {
-      if (!(error instanceof ArchiveError && error.final)) throw error
-      return this.#cannotStart(error.message)
-    }
-    await saveListing(join(this.folder, 'files.json'), await listFiles(this.work))
+    const why = await provide(this, this.#around)
+    if (why !== null) return this.#cannotStart(why)
     this.#workReady = true
   }
 

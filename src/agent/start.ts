@@ -1,13 +1,31 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { type Chain, type Manifest, openStreams } from '../checkpoints/index.ts'
 import type { Around } from './around.ts'
 import type { Attempt } from './attempt.ts'
 import { jobEnvironment, type JobPlace, whyNotStart } from './environment.ts'
-import { unpack } from './files.ts'
+import { ArchiveError, fetchWorkdir, listFiles, saveListing, unpack } from './files.ts'
 import { keeperOf, keptOf, layOut, startKeeper } from './keeper/index.ts'
 
 /** The stream of a checkpoint that holds the declared outputs: a tar. */
 export const outputsStream = 'outputs'
+
+/**
+ * Brings the working directory, and remembers what was in it. Answers why that can never be; what may work later throws.
+ */
+export const provide = async ({ state, folder, work }: Attempt, { bootstrap }: Around): Promise<string | null> => {
+  const workdir = state.start?.workdir ?? null
+  try {
+    if (workdir === null) await mkdir(work, { recursive: true, mode: 0o700 })
+    else await fetchWorkdir(bootstrap, workdir, folder, work)
+  } catch (error) {
+    if (error instanceof ArchiveError && error.final) return error.message
+    throw error
+  }
+  await saveListing(join(folder, 'files.json'), await listFiles(work))
+  return null
+}
 
 export interface Launch {
   readonly attempt: Attempt
