@@ -13,7 +13,7 @@ import type { KeeperFolder } from './keeper/index.ts'
 import { Lease } from './lease.ts'
 import { LogShipper } from './logs.ts'
 import { Meter } from './measure.ts'
-import type { AttemptSeen, AttemptState, Step } from './model.ts'
+import type { AttemptSeen, AttemptState, Now, Step } from './model.ts'
 import { saveState } from './record.ts'
 import { reportOf } from './report.ts'
 import { launch, provide } from './start.ts'
@@ -138,7 +138,7 @@ export class Attempt {
   /** The machine slept, or its clock jumped: it stands still before anything else (J-LEASE-2), and goes on with a lease asked for since. */
   async jumped(ahead: Duration): Promise<void> {
     if (!this.isAlive) return
-    const { boot } = nowOf(this.#around.clocks)
+    const { boot } = this.#now()
     if (this.#state.start?.settings.leaseLength !== 'detached') {
       this.#suspectSince = boot
       if (this.#state.held === null) await this.#body.freeze()
@@ -159,7 +159,7 @@ export class Attempt {
       this.#keepDeadline()
       return
     }
-    const { boot } = nowOf(this.#around.clocks)
+    const { boot } = this.#now()
     if (boot < this.lease.due(leaseRenew) || !this.#around.ready()) return
     this.#around.send({ t: 'renew', attempt: this.#state.attempt, nonce: this.lease.ask(boot) })
   }
@@ -229,7 +229,7 @@ export class Attempt {
 
   /** Not tried again before this long. */
   rest(after: Duration = retryAfter): void {
-    this.#retryAt = nowOf(this.#around.clocks).boot + after
+    this.#retryAt = this.#now().boot + after
   }
 
   /** The agent ends; the job goes on. */
@@ -245,13 +245,13 @@ export class Attempt {
     this.#looping = true
     try {
       while (!this.#closed && !this.#forgotten) {
-        const step = nextStep(this.#state, this.#seen(), nowOf(this.#around.clocks))
+        const step = nextStep(this.#state, this.#seen(), this.#now())
         if (step.do === 'wait') return this.#sleepUntil(step.until)
-        if (!this.#perform(step)) return this.#sleepUntil(nowOf(this.#around.clocks).boot + killEvery_ms)
+        if (!this.#perform(step)) return this.#sleepUntil(this.#now().boot + killEvery_ms)
       }
     } catch (error) {
       this.log.error({ err: error }, 'a step failed')
-      this.#sleepUntil(nowOf(this.#around.clocks).boot + second)
+      this.#sleepUntil(this.#now().boot + second)
     } finally {
       this.#looping = false
     }
@@ -265,43 +265,48 @@ export class Attempt {
         else this.#apply(step.change)
         return !step.change.exit
       case 'fetch':
-        this.#during('fetch', () => this.#fetch())
-        return true
       case 'start':
-        this.#during('start', () => this.#start())
+      case 'look':
+      case 'probe':
+      case 'save':
+      case 'deliver':
+        this.#during(step.do, () => this.#act(step))
         return true
       case 'let-run':
         this.#conversation.letRun()
-        return true
-      case 'look':
-        this.#during('look', () => this.#conversation.look())
-        return true
-      case 'probe':
-        this.#during('probe', () => this.#conversation.probe(step.move, step.wait))
-        return true
-      case 'save':
-        this.#during('save', () => this.#conversation.save(step.hold, step.wait))
         return true
       case 'thaw':
         this.thaw()
         this.#conversation.go()
         return true
       case 'ask-to-end':
-        this.change({ stop: { saved: true, askedAt: nowOf(this.#around.clocks).boot } })
+        this.change({ stop: { saved: true, askedAt: this.#now().boot } })
         this.#conversation.go()
         this.#body.askToEnd()
         return true
       case 'kill':
         this.#body.kill()
         return false
-      case 'deliver':
-        this.#during('deliver', async () => {
-          if (await deliver(this, this.#around)) this.change({ delivered: true })
-        })
-        return true
       case 'forget':
         this.#forget()
         return false
+    }
+  }
+
+  async #act(step: Extract<Step, { do: 'fetch' | 'start' | 'look' | 'probe' | 'save' | 'deliver' }>): Promise<void> {
+    switch (step.do) {
+      case 'fetch':
+        return await this.#fetch()
+      case 'start':
+        return await this.#start()
+      case 'look':
+        return await this.#conversation.look()
+      case 'probe':
+        return await this.#conversation.probe(step.move, step.wait)
+      case 'save':
+        return await this.#conversation.save(step.hold, step.wait)
+      case 'deliver':
+        if (await deliver(this, this.#around)) this.change({ delivered: true })
     }
   }
 
@@ -351,6 +356,10 @@ export class Attempt {
     }
   }
 
+  #now(): Now {
+    return nowOf(this.#around.clocks)
+  }
+
   #set(state: AttemptState): void {
     saveState(this.folder, state)
     this.#state = state
@@ -359,7 +368,7 @@ export class Attempt {
 
   #sleepUntil(boot: Duration): void {
     if (this.#timer) clearTimeout(this.#timer)
-    const delay = Math.min(Math.max(boot - nowOf(this.#around.clocks).boot, 0), lookEvery)
+    const delay = Math.min(Math.max(boot - this.#now().boot, 0), lookEvery)
     this.#timer = setTimeout(() => this.wake(), Math.ceil(delay) + 1)
     // the agent's own tick looks each second
     this.#timer.unref()
@@ -387,7 +396,7 @@ export class Attempt {
       // on disk before the first process: after this the attempt may have run
       intend: () =>
         this.change({
-          startedAt: { boot: nowOf(this.#around.clocks).boot, wall },
+          startedAt: { boot: this.#now().boot, wall },
           bootId: this.#around.bootId,
           ran: want.do === 'run' && from === null,
         }),
