@@ -10,7 +10,7 @@ import { Conversation } from './conversation.ts'
 import { deliver } from './deliver.ts'
 import { undeclaredChanges } from './files.ts'
 import type { KeeperFolder } from './keeper/index.ts'
-import { Lease } from './lease.ts'
+import { Leasing } from './leasing.ts'
 import { LogShipper } from './logs.ts'
 import { Meter } from './measure.ts'
 import type { AttemptSeen, AttemptState, Now, Step } from './model.ts'
@@ -30,7 +30,7 @@ const mostTold = 200
 export class Attempt {
   readonly folder: string
   readonly work: string
-  readonly lease = new Lease()
+  readonly lease: Leasing
   readonly log: Logger
   readonly #around: Around
   readonly #shipper: LogShipper
@@ -41,7 +41,6 @@ export class Attempt {
   #workReady: boolean
   #busy: Step['do'] | null = null
   #retryAt: Duration = 0
-  #suspectSince: Duration | null = null
   #timer: NodeJS.Timeout | null = null
   #looping = false
   #closed = false
@@ -52,6 +51,7 @@ export class Attempt {
     this.folder = folder
     this.work = join(folder, 'work')
     this.#state = state
+    this.lease = new Leasing(around, folder)
     this.log = around.log.child({ attempt: state.attempt })
     this.#body = new Body(folder, state.attempt, around.clocks)
     this.#shipper = new LogShipper(join(folder, 'log'))
@@ -109,12 +109,8 @@ export class Attempt {
   }
 
   granted(nonce: string, length: Duration): void {
-    if (!this.lease.granted(nonce, length)) return
-    this.#keepDeadline()
-    if (this.#suspectSince !== null && this.lease.grantedFor >= this.#suspectSince) {
-      this.#suspectSince = null
-      this.#body.frozen = true
-    }
+    const is = this.lease.granted(nonce, length)
+    if (is === 'clears') this.#body.frozen = true
     this.wake()
   }
 
@@ -138,12 +134,7 @@ export class Attempt {
   /** The machine slept, or its clock jumped: it stands still before anything else (J-LEASE-2), and goes on with a lease asked for since. */
   async jumped(ahead: Duration): Promise<void> {
     if (!this.isAlive) return
-    const { boot } = this.#now()
-    if (this.#state.start?.settings.leaseLength !== 'detached') {
-      this.#suspectSince = boot
-      if (this.#state.held === null) await this.#body.freeze()
-      this.lease.askSoon()
-    }
+    if (this.lease.jumped(this.#state) && this.#state.held === null) await this.#body.freeze()
     this.tell('agent.slept', { ahead_ms: Math.round(ahead) })
     this.renew()
     this.wake()
@@ -151,17 +142,7 @@ export class Attempt {
 
   /** Asks for a lease when that is due. */
   renew(): void {
-    const { start, exit, ending } = this.#state
-    if (!start || exit || ending) return
-    const { leaseLength, leaseRenew } = start.settings
-    if (leaseLength === 'detached') {
-      if (this.lease.until !== Infinity) this.lease.detach()
-      this.#keepDeadline()
-      return
-    }
-    const { boot } = this.#now()
-    if (boot < this.lease.due(leaseRenew) || !this.#around.ready()) return
-    this.#around.send({ t: 'renew', attempt: this.#state.attempt, nonce: this.lease.ask(boot) })
+    this.lease.renew(this.#state)
   }
 
   /** Sends what there is of its log. */
@@ -349,7 +330,7 @@ export class Attempt {
       restored: this.#conversation.restored,
       let: this.#conversation.isLet,
       asks: this.#conversation.asks,
-      suspect: this.#suspectSince !== null,
+      suspect: this.lease.isSuspect,
       notice: this.#around.notice(),
       busy: this.#busy,
       retryAt: this.#retryAt,
@@ -382,7 +363,7 @@ export class Attempt {
 
   async #start(): Promise<void> {
     if (this.#state.restoreFailed) return
-    this.#keepDeadline()
+    this.lease.keepDeadline()
     const manifest = await this.#conversation.open()
     if (manifest === 'failed') return
     const { want, from } = this.#state
@@ -414,10 +395,6 @@ export class Attempt {
     })
     this.log.info({ error }, 'could not be started')
     this.#cleanUp()
-  }
-
-  #keepDeadline(): void {
-    if (this.lease.until !== null) this.#conversation.writeDeadline(this.lease.until)
   }
 
   #watchOver(): void {

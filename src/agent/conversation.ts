@@ -19,7 +19,6 @@ import type { Duration } from '../core/time/index.ts'
 import type { Around } from './around.ts'
 import type { Attempt } from './attempt.ts'
 import { nowOf } from './clock.ts'
-import { writeDeadline } from './keeper/index.ts'
 import type { AttemptSeen, Step } from './model.ts'
 import { carryOutputs } from './outputs.ts'
 
@@ -118,12 +117,6 @@ export class Conversation {
   /** What was waited for may not be wanted any more: an order changed, or a notice came. */
   reconsider(): void {
     if (this.#cancel && this.#wanted !== this.#whatIsWanted()) this.#cancel()
-  }
-
-  /** Written before a process is started, and with each lease. */
-  writeDeadline(at: Duration): void {
-    mkdirSync(this.#attempt.folder, { recursive: true, mode: 0o700 })
-    writeDeadline(this.#attempt.folder, at === Infinity ? 'never' : at)
   }
 
   async close(): Promise<void> {

@@ -31,11 +31,6 @@ export class Lease {
     this.#grantedFor = Infinity
   }
 
-  /** One that was granted to this attempt under the same boot, before the agent was started again. */
-  found(until: Duration): void {
-    this.#until = until
-  }
-
   /** Boot time at which it is to be asked for next. */
   due(renewEvery: Duration): Duration {
     return this.#askedAt + (this.#answered ? renewEvery : Math.min(askAgain, renewEvery))
