@@ -40,6 +40,8 @@ export class Job {
     /** ms that the job has run in attempts before this one */
     this.carried = 0
     this.since = 0
+    /** since when the job stands at a safe point; 0: it runs */
+    this.stoppedAt = 0
     this.attemptNumber = Number(process.env.PORTAL_ATTEMPT ?? 0) || 0
   }
 
@@ -133,7 +135,7 @@ export class Job {
   }
 
   clock() {
-    return this.running ? this.carried + (performance.now() - this.since) : this.carried
+    return this.running ? this.carried + ((this.stoppedAt || performance.now()) - this.since) : this.carried
   }
 
   /** @param {...(Function | Record<string, Function | symbol>)} classes */
@@ -159,10 +161,14 @@ export class Job {
     const asks = this.flags[WANTED] === 1 ? 'checkpoint' : null
     this.flags[WANTED] = 0
     if (!this.talk) return
-    const began = performance.now()
-    atSafePoint(this.talk, this.numbers[TURNS] ?? 0, asks)
-    // what the job stood still for is no time that it ran
-    this.since += performance.now() - began
+    // what the job stands still for is no time that it runs
+    this.stoppedAt = performance.now()
+    try {
+      atSafePoint(this.talk, this.numbers[TURNS] ?? 0, asks)
+    } finally {
+      this.since += performance.now() - this.stoppedAt
+      this.stoppedAt = 0
+    }
   }
 
   /** Runs what the job wants done before a save; the answer undoes it. @private @returns {() => void} */

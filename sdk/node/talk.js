@@ -189,8 +189,7 @@ export const atSafePoint = (talk, turn, asks) => {
           answerProbe(talk, message.id)
           break
         case 'save':
-          if (undo.length === 0) undo.push(talk.suspend())
-          answerSave(talk, message.id)
+          answerSave(talk, message.id, undo)
           break
         case 'free':
           link.free.push(message.slot)
@@ -224,10 +223,13 @@ const answerProbe = (talk, id) => {
   let graph = walk.run(talk.root, ignore)
   if (walk.refusals.any && talk.hasSuspend()) {
     // what the job closes before a save must not refuse the save
-    const undo = talk.suspend()
+    /** @type {(() => void)[]} */
+    const undo = []
+    const failed = prepare(talk, undo)
+    if (failed) return talk.link.post({ t: 'frame', frame: { t: 'refused', id, values: [failed] } })
     walk = look(talk)
     graph = walk.run(talk.root, ignore)
-    undo()
+    for (const each of undo) each()
   }
   const frame = walk.refusals.any
     ? { t: 'refused', id, values: walk.refusals.list() }
@@ -238,11 +240,27 @@ const answerProbe = (talk, id) => {
         objects: walk.objects.length,
         ms: Math.round(performance.now() - started),
       }
-  talk.link.post({ t: 'frame', frame })
+  return talk.link.post({ t: 'frame', frame })
 }
 
-/** @param {Talk} talk @param {number} id */
-const answerSave = (talk, id) => {
+/**
+ * Lets the job prepare for a save. A failure there refuses the save; it does not end the job.
+ * @param {Talk} talk @param {(() => void)[]} undo gets what undoes it @returns {import('./graph/refusals.js').RefusedValue | null}
+ */
+const prepare = (talk, undo) => {
+  try {
+    undo.push(talk.suspend())
+    return null
+  } catch (error) {
+    const reason = `the function failed: ${error instanceof Error ? error.message : String(error)}`
+    return { path: 'job.onSuspend', type: 'function', reason, advice: 'correct the function' }
+  }
+}
+
+/** @param {Talk} talk @param {number} id @param {(() => void)[]} undo gets what undoes the job's preparations */
+const answerSave = (talk, id, undo) => {
+  const failed = undo.length === 0 ? prepare(talk, undo) : null
+  if (failed) return talk.link.post({ t: 'frame', frame: { t: 'refused', id, values: [failed] } })
   const walk = look(talk)
   const graph = walk.run(talk.root, () => {})
   if (walk.refusals.any)

@@ -45,6 +45,8 @@ export class Restore {
     this.classes = classes
     this.origins = origins
     this.refusals = new Refusals()
+    /** names of classes that were named already @type {Set<string>} */
+    this.missing = new Set()
     /** @type {any[]} */
     this.objects = []
     /** whether the object is one that the script holds @type {boolean[]} */
@@ -74,12 +76,7 @@ export class Restore {
     const unknown = this.scan()
     this.makeViews()
     for (const name of unknown)
-      this.refusals.add(
-        () => 'state',
-        name,
-        'it is not known here by this name',
-        `register it before job.state(): job.classes(${name})`,
-      )
+      this.refusals.add(() => 'state', name, 'it is not known here by this name', registerAdvice(name))
     if (this.refusals.any) return
     for (const { buffer, bytes } of this.memory) {
       if (bufferLength(buffer) !== bytes.length) bufferResize(buffer, bytes.length)
@@ -127,6 +124,12 @@ export class Restore {
 
   /** @param {number} number @param {Record_} record */
   place(number, record) {
+    const name =
+      record.kind === Kind.custom ? record.name : record.prototype.do === 'named' ? record.prototype.name : null
+    if (name !== null && typeof this.classes.byName.get(name) !== 'function' && !this.missing.has(name)) {
+      this.missing.add(name)
+      this.refuse(number, name, 'its class is not known here by this name', registerAdvice(name))
+    }
     const origin = this.findOrigin(number, record)
     this.originOf.push(origin)
     const candidate = number === 0 ? this.root : origin ? this.candidate(number, record) : undefined
@@ -308,3 +311,7 @@ export class Restore {
     this.objects[number] = made
   }
 }
+
+/** @param {string} name */
+const registerAdvice = (name) =>
+  `register it before job.state(): job.classes(${/^[\w$]+$/.test(name) ? name : `{ ${JSON.stringify(name)}: … }`})`

@@ -48,6 +48,8 @@ interface Frame {
   readonly payload: Buffer
 }
 
+export const sdkUrl = new URL('../../../sdk/node/index.js', import.meta.url).href
+export const registerUrl = new URL('../../../sdk/node/register.mjs', import.meta.url).href
 const chunkBytes = 65_536
 const mebi = 1 << 20
 
@@ -80,6 +82,7 @@ const encode = (meta: object, payload: Uint8Array = new Uint8Array()): Buffer =>
 /** One attempt of a job, with its agent. */
 export class Attempt {
   readonly folder: string
+  readonly #folders: string[]
   readonly process: ChildProcess
   output = ''
   errors = ''
@@ -92,6 +95,7 @@ export class Attempt {
 
   private constructor(folder: string, server: Server, child: ChildProcess) {
     this.folder = folder
+    this.#folders = [folder]
     this.#server = server
     this.process = child
     child.stdout?.on('data', (bytes: Buffer) => (this.output += bytes.toString()))
@@ -100,7 +104,17 @@ export class Attempt {
     server.on('connection', (socket) => this.#take(socket))
   }
 
-  /** @param node the interpreter to run; the project's own by default */
+  /** The same with a script given as text, in which `job` is there already. */
+  static async startSource(source: string, options: Parameters<typeof Attempt.start>[1] = {}): Promise<Attempt> {
+    const folder = await mkdtemp(join(tmpdir(), 'portal-sdk-'))
+    const script = join(folder, 'job.mjs')
+    await writeFile(script, `import { job } from ${JSON.stringify(sdkUrl)}\n${source}`)
+    const attempt = await Attempt.start(script, options)
+    attempt.#folders.push(folder)
+    return attempt
+  }
+
+  /** @param options.node the interpreter to run; the one that runs the tests by default */
   static async start(
     script: string,
     options: { node?: string; args?: string[]; env?: Record<string, string>; listen?: boolean } = {},
@@ -145,6 +159,7 @@ export class Attempt {
     void (async () => {
       try {
         for await (const frame of frames(socket)) {
+          if (this.#socket !== socket) return
           const waiting = this.#waiting.shift()
           if (waiting) waiting(frame)
           else this.#frames.push(frame)
@@ -170,6 +185,10 @@ export class Attempt {
 
   send(meta: object, payload?: Uint8Array): void {
     this.#socket?.write(encode(meta, payload))
+  }
+
+  sendRaw(bytes: Uint8Array): void {
+    this.#socket?.write(bytes)
   }
 
   /** Takes the hello and answers it; restores what is given. Gives the hello. */
@@ -277,6 +296,16 @@ export class Attempt {
     return { values, environment, meta: own, streams, digest: last.digest ?? '' }
   }
 
+  /** Breaks the connection in the middle of a save. */
+  async breakSave(): Promise<void> {
+    this.send({ t: 'save', id: ++this.#ids })
+    await this.frame('save')
+    await this.frame('chunks')
+    this.#socket?.destroy()
+    this.#socket = null
+    this.#frames = []
+  }
+
   async saved(): Promise<Saved> {
     const saved = await this.save()
     if ('refused' in saved) throw new Error(`refused: ${JSON.stringify(saved.refused)}`)
@@ -293,6 +322,6 @@ export class Attempt {
     await this.kill()
     this.#socket?.destroy()
     this.#server.close()
-    await rm(this.folder, { recursive: true, force: true })
+    for (const folder of this.#folders) await rm(folder, { recursive: true, force: true })
   }
 }
