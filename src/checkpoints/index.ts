@@ -1,5 +1,6 @@
 /** How a job's state is kept and carried: where (stores), in what form (chain), and by what conversation with the job (sdk). */
 export type * from './chain/model.ts'
+export { checkStore } from './check.ts'
 export { collect, removeJob } from './chain/collect.ts'
 export type { CollectPlan } from './chain/collect.ts'
 export { newestManifest, readManifest, readRecord, verify } from './chain/read.ts'

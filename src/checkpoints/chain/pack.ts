@@ -8,8 +8,8 @@ const firstBytes = 128 << 10
 const sampleBytes = 16 << 10
 /** A chunk is compressed only where its sample shrinks to this share. */
 const worthwhile = 0.85
-/** After so many chunks in a row that do not shrink, only every eighth is tried. */
-const patience = 16
+/** One sample decides for so many chunks (1 MiB): making a compressor costs as much as compressing the sample. */
+const chunksASample = 16
 const level1 = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
 // room for the whole result at once: by default it is made in pieces of 16 KiB and joined
 const sampleOptions = { ...level1, chunkSize: 20 << 10 }
@@ -33,7 +33,8 @@ export const packWriter = (store: CheckpointStore, key: string): PackWriter => {
   let other: Buffer | null = null
   let filled = 0
   let writing: Promise<void> = Promise.resolve()
-  let misses = 0
+  let shrinks = false
+  let untilSample = 0
 
   const flush = async (): Promise<void> => {
     if (filled === 0) return
@@ -52,9 +53,13 @@ export const packWriter = (store: CheckpointStore, key: string): PackWriter => {
   return {
     key,
     add: async (chunk, pack) => {
-      const packed = compress(chunk, misses)
-      if (packed) misses = 0
-      else misses++
+      if (untilSample-- === 0) {
+        shrinks = sampleShrinks(chunk)
+        untilSample = chunksASample - 1
+      }
+      const packed = shrinks ? compress(chunk) : null
+      // it was another kind of bytes: look again
+      if (shrinks && !packed) untilSample = 0
       const stored = packed ?? chunk
       if (filled + stored.length > filling.length) await flush()
       stored.copy(filling, filled)
@@ -76,11 +81,13 @@ export const packWriter = (store: CheckpointStore, key: string): PackWriter => {
   }
 }
 
-/** Null: it does not shrink enough to be worth the time. */
-const compress = (chunk: Buffer, misses: number): Buffer | null => {
-  if (misses > patience && misses % 8 !== 0) return null
+const sampleShrinks = (chunk: Buffer): boolean => {
   const sample = chunk.subarray(0, sampleBytes)
-  if (zstdCompressSync(sample, sampleOptions).length >= sample.length * worthwhile) return null
+  return zstdCompressSync(sample, sampleOptions).length < sample.length * worthwhile
+}
+
+/** Null: it does not shrink enough to be worth the time. */
+const compress = (chunk: Buffer): Buffer | null => {
   const packed = zstdCompressSync(chunk, chunkOptions)
   return packed.length < chunk.length * worthwhile ? packed : null
 }
