@@ -106,11 +106,6 @@ export class Agents {
     this.#agents.get(agentId)?.link?.send(message)
   }
 
-  /** Attempts that an agent still tells of. */
-  toldOf(agentId: string): readonly string[] {
-    return [...(this.#agents.get(agentId)?.reports.keys() ?? [])]
-  }
-
   forget(attempt: AttemptRecord): void {
     const agent = this.#agents.get(attempt.agentId)
     agent?.reports.delete(attempt.id)
@@ -150,7 +145,15 @@ export class Agents {
     const touched = new Set<string>()
     const told = new Set<string>()
     for (const report of attempts) {
-      if (!this.#owns(agentId, report.attempt)) continue
+      if (!this.#owns(agentId, report.attempt)) {
+        // given up long ago, or never given to it: it ends, whatever it thinks, and is forgotten
+        agent.link?.send({ t: 'superseded', attempt: report.attempt })
+        agent.link?.send({
+          t: 'orders',
+          attempts: [{ attempt: report.attempt, token: report.token, jobVersion: report.version, want: { do: 'end' } }],
+        })
+        continue
+      }
       told.add(report.attempt)
       const before = agent.reports.get(report.attempt)
       agent.reports.set(report.attempt, report)

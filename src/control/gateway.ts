@@ -16,7 +16,7 @@ export interface GatewayOptions {
 
 /** The agents' door: who they are, and what of theirs is heard. An agent speaks only for the attempts that were given to it. */
 export function openGateway({ key, store, agents, stored, closed }: GatewayOptions): AgentGateway {
-  const attemptsOf = (agentId: string) => store.attemptsOfAgent(agentId)
+  const attemptsOf = (agentId: string) => store.attemptsOfAgent(agentId, { alive: true })
   return {
     authenticate: async (token) => agentOf(key, token),
 
@@ -29,7 +29,7 @@ export function openGateway({ key, store, agents, stored, closed }: GatewayOptio
         try {
           const attempts = await attemptsOf(agentId)
           if (gone || closed()) return
-          for (const attempt of attempts) if (attempt.state !== 'gone') agents.serve(attempt)
+          for (const attempt of attempts) agents.serve(attempt)
         } catch {
           return link.close('the store could not be read')
         }
@@ -50,8 +50,7 @@ export function openGateway({ key, store, agents, stored, closed }: GatewayOptio
     },
 
     async mayRead(agentId, workdir) {
-      for (const { jobId, state } of await attemptsOf(agentId)) {
-        if (state === 'gone') continue
+      for (const { jobId } of await attemptsOf(agentId)) {
         const job = await store.get('jobs', jobId)
         if (job?.spec.workdir === workdir) return true
       }

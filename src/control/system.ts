@@ -6,6 +6,7 @@ const longest = 2 ** 31 - 1
 
 export const systemClock: Clock = {
   now: () => Date.now(),
+  monotonic: () => performance.now(),
   after(delay, then) {
     const timer = setTimeout(then, Math.min(Math.max(0, delay), longest))
     timer.unref()

@@ -16,6 +16,10 @@ export class VirtualClock implements Clock {
     return this.#now
   }
 
+  monotonic(): number {
+    return this.#now
+  }
+
   after(delay: number, ring: () => void): { cancel(): void } {
     const timer = { at: this.#now + Math.max(0, delay), order: this.#order++, ring }
     this.#timers.push(timer)

@@ -157,6 +157,7 @@ export class ModelledWorld {
       store: this.#mortal(life, this.#store),
       clock: {
         now: () => this.clock.now(),
+        monotonic: () => this.clock.now(),
         after: (delay, then) => this.clock.after(delay, () => void (life.dead || then())),
       },
       random,

@@ -39,7 +39,7 @@ export class Engine {
 
   constructor(context: Context) {
     this.#context = context
-    this.#sights = new Sights(context.clock.now())
+    this.#sights = new Sights(context.clock)
     context.agents.listen({
       changed: (jobId) => this.wake(jobId),
       arrived: (agentId) => void this.#arrived(agentId),
@@ -96,13 +96,8 @@ export class Engine {
   }
 
   async #arrived(agentId: string): Promise<void> {
-    const { store, agents } = this.#context
-    const attempts = await store.attemptsOfAgent(agentId)
-    const known = new Set(attempts.filter(({ state }) => state !== 'gone').map(({ id }) => id))
-    for (const jobId of new Set(attempts.filter(({ id }) => known.has(id)).map((attempt) => attempt.jobId)))
-      this.wake(jobId)
-    for (const told of agents.toldOf(agentId))
-      if (!known.has(told)) agents.send(agentId, { t: 'superseded', attempt: told })
+    const attempts = await this.#context.store.attemptsOfAgent(agentId, { alive: true })
+    for (const jobId of new Set(attempts.map((attempt) => attempt.jobId))) this.wake(jobId)
   }
 
   async #lookUntilQuiet(jobId: string): Promise<void> {
@@ -117,6 +112,8 @@ export class Engine {
   async #look(jobId: string): Promise<void> {
     const context = this.#context
     const read = () => this.world(jobId)
+    const jump = this.#sights.clockJumped(context.clock)
+    if (jump !== 0) context.log.warn({ jump_ms: jump }, 'the clock jumped; every lease counts as granted now')
     for (let steps = 0; steps < stepsAtMost; steps++) {
       if (this.#stopped) return
       let world = await read()

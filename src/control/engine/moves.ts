@@ -3,7 +3,7 @@ import type { Asker, AttemptRecord, Base, JobRecord, MoveRecord, RefusedValue } 
 import { refusalsInWords } from '../../core/jobs/placement.ts'
 import { attemptOf, currentOf, type World } from '../../core/jobs/world.ts'
 import { why, type Why } from '../../core/reasons.ts'
-import { never, second, type Instant } from '../../core/time/index.ts'
+import { minute, never, second, type Instant } from '../../core/time/index.ts'
 import type { Change } from '../../store/port.ts'
 import { collectBehind, commit, event, updateJob, type Context, type Done } from './context.ts'
 import { toEnding, updateAttempt } from './machines.ts'
@@ -11,6 +11,8 @@ import { chooseFor, priceInWords } from './place.ts'
 
 /** How soon a chain that cannot be read or written just now is tried again. */
 const storeRetry = 2 * second
+/** A store that cannot take a seal for this long keeps no job waiting: the move is given up, the source runs on. */
+const sealTakes = 5 * minute
 
 export const updateMove = (move: MoveRecord, row: Partial<Omit<MoveRecord, 'id' | 'version'>>): Change => ({
   do: 'update',
@@ -180,7 +182,8 @@ export async function sealAndCommit(context: Context, world: World, move: MoveRe
     base = baseFrom(await context.chains.verify(world.job.id, move.slot), context.clock.now())
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
-    if (isPassing(error)) {
+    const waited = context.clock.now() - (move.times.seal ?? context.clock.now())
+    if (isPassing(error) && waited < sealTakes) {
       context.log.warn({ job: world.job.id, error: message }, 'the chain could not be sealed; it is tried again')
       return { later: context.clock.now() + storeRetry }
     }

@@ -3,7 +3,7 @@ import { choose, refusalsInWords } from '../../core/jobs/placement.ts'
 import { leaseReckoned, worstCase } from '../../core/jobs/spending.ts'
 import { currentOf, type World } from '../../core/jobs/world.ts'
 import { why } from '../../core/reasons.ts'
-import { never, type Instant } from '../../core/time/index.ts'
+import { day, never, type Instant } from '../../core/time/index.ts'
 import { ProviderError } from '../../providers/port.ts'
 import type { Change } from '../../store/port.ts'
 import { commit, event, updateJob, type Context, type Done, type NewEvent } from './context.ts'
@@ -213,11 +213,13 @@ async function nowhere(
 export function fallBack(job: JobRecord, now: Instant, more: Partial<JobRecord>): Change[] {
   if (job.state.is !== 'resuming') return []
   const { was } = job.state
-  const atLeast = now + 24 * 3_600_000
+  const atLeast = now + day
   const state: JobState =
-    was.is === 'suspended'
-      ? { ...was, expiresAt: Math.max(was.expiresAt, atLeast) }
-      : { ...was, resumableUntil: was.resumableUntil === null ? null : Math.max(was.resumableUntil, atLeast) }
+    job.wish?.to === 'stop'
+      ? { is: 'stopped', since: now, by: job.wish.by, why: job.wish.why, resumableUntil: now + job.spec.settings.ttlKeep }
+      : was.is === 'suspended'
+        ? { ...was, expiresAt: Math.max(was.expiresAt, atLeast) }
+        : { ...was, resumableUntil: was.resumableUntil === null ? null : Math.max(was.resumableUntil, atLeast) }
   return [updateJob(job, { state, wish: null, due: now, ...more })]
 }
 

@@ -1,17 +1,38 @@
 import { attemptOf, type Seen, type World } from '../../core/jobs/world.ts'
 import type { AttemptRecord } from '../../core/jobs/model.ts'
 import { leaseReckoned } from '../../core/jobs/spending.ts'
-import type { Instant } from '../../core/time/index.ts'
+import { second, type Duration, type Instant } from '../../core/time/index.ts'
+import type { Clock } from '../ports.ts'
 import type { Context } from './context.ts'
+
+/** Clocks are disciplined in small steps; what is longer is a jump. */
+const jumpFrom: Duration = 2 * second
 
 /** What is known of machines beside what is remembered: gone with this process, and asked again by the next. */
 export class Sights {
   readonly #provider = new Map<string, NonNullable<Seen['provider']>>()
   readonly #renewals = new Map<string, string>()
-  readonly #since: Instant
+  #since: Instant
+  /** by how much the wall clock was ahead of the clock that only goes forward */
+  #ahead: number
 
-  constructor(since: Instant) {
-    this.#since = since
+  constructor(clock: Clock) {
+    this.#since = clock.now()
+    this.#ahead = clock.now() - clock.monotonic()
+  }
+
+  /**
+   * Notices that the wall clock jumped, or that this machine slept: what was reckoned from it is worth nothing, so every live
+   * lease counts as granted now.
+   *
+   * @returns by how much it jumped; 0: it did not
+   */
+  clockJumped(clock: Clock): Duration {
+    const jump = clock.now() - clock.monotonic() - this.#ahead
+    if (Math.abs(jump) <= jumpFrom) return 0
+    this.#ahead += jump
+    this.#since = clock.now()
+    return jump
   }
 
   /** The provider's word of a machine; the same word again keeps the moment it was first said. */

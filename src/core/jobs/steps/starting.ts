@@ -9,7 +9,7 @@ export function starting(world: World, now: Instant): Step {
   const { job } = world
   const { state } = job
   if (job.wish?.to === 'stop') {
-    if (state.is === 'resuming') return fallBack(world, state, 'end.stopped')
+    if (state.is === 'resuming') return fallBack(world, state, 'end.stopped', now)
     return {
       do: 'end-job',
       state: { is: 'stopped', since: now, by: job.wish.by, why: job.wish.why, resumableUntil: null },
@@ -36,12 +36,15 @@ export function starting(world: World, now: Instant): Step {
   return restoring(attempt, world, now) ?? { do: 'commit-resume', attempt }
 }
 
-/** A stop while resuming: nothing was lost, it stays what it was. */
-function fallBack(world: World, state: Extract<JobState, { is: 'resuming' }>, code: 'end.stopped'): Step {
+/** A stop while resuming: nothing was lost; it is stopped, and can be resumed as before. */
+function fallBack(world: World, state: Extract<JobState, { is: 'resuming' }>, code: 'end.stopped', now: Instant): Step {
   const attempt = attemptOf(world, state.token)
   if (attempt && attempt.state !== 'ending' && attempt.state !== 'gone')
     return { do: 'give-up-start', attempt, why: why(code), refused: [], tryNext: false }
-  return { do: 'end-job', state: state.was }
+  const { wish, spec } = world.job
+  return wish?.to === 'stop'
+    ? { do: 'end-job', state: { is: 'stopped', since: now, by: wish.by, why: wish.why, resumableUntil: now + spec.settings.ttlKeep } }
+    : { do: 'end-job', state: state.was }
 }
 
 /**
