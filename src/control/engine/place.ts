@@ -216,7 +216,13 @@ export function fallBack(job: JobRecord, now: Instant, more: Partial<JobRecord>)
   const atLeast = now + day
   const state: JobState =
     job.wish?.to === 'stop'
-      ? { is: 'stopped', since: now, by: job.wish.by, why: job.wish.why, resumableUntil: now + job.spec.settings.ttlKeep }
+      ? {
+          is: 'stopped',
+          since: now,
+          by: job.wish.by,
+          why: job.wish.why,
+          resumableUntil: now + job.spec.settings.ttlKeep,
+        }
       : was.is === 'suspended'
         ? { ...was, expiresAt: Math.max(was.expiresAt, atLeast) }
         : { ...was, resumableUntil: was.resumableUntil === null ? null : Math.max(was.resumableUntil, atLeast) }

@@ -43,7 +43,10 @@ function fallBack(world: World, state: Extract<JobState, { is: 'resuming' }>, co
     return { do: 'give-up-start', attempt, why: why(code), refused: [], tryNext: false }
   const { wish, spec } = world.job
   return wish?.to === 'stop'
-    ? { do: 'end-job', state: { is: 'stopped', since: now, by: wish.by, why: wish.why, resumableUntil: now + spec.settings.ttlKeep } }
+    ? {
+        do: 'end-job',
+        state: { is: 'stopped', since: now, by: wish.by, why: wish.why, resumableUntil: now + spec.settings.ttlKeep },
+      }
     : { do: 'end-job', state: state.was }
 }
 
