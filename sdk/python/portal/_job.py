@@ -25,7 +25,7 @@ class Job:
         self.name: str = os.environ.get("PORTAL_JOB", "")
         #: the number of this attempt; 1 outside Portal
         self.attempt: int = _attempt()
-        self._flag: Any = NoFlag()
+        self._flag: Flag = NoFlag()
         self._session: Optional[Session] = None
         self._state: Optional[State] = None
         self._turn = 0
@@ -46,7 +46,7 @@ class Job:
                 os.register_at_fork(after_in_child=self._in_child)
 
     def _in_child(self) -> None:
-        self._flag = NoFlag()
+        self._flag.detach()
         if self._session is not None:
             self._session.forget()
             self._session = None
@@ -80,14 +80,13 @@ class Job:
         the last. Within the loop's body `state.<name>` is the step that runs, at a safe point the next to run."""
         fields = state.__dict__
         step = fields[name]
+        flag = self._flag
         self._loops += 1
         try:
             while True:
-                self._turn = turn = self._turn + 1
-                flag = self._flag
-                flag.turns[0] = turn
-                if flag.asked[0] or self._asked:
-                    self._look("checkpoint" if self._asked else None)
+                flag.turns[0] = self._turn = self._turn + 1
+                if flag.asked[0]:
+                    self._look()
                 if step >= total:
                     return
                 yield step
@@ -98,16 +97,16 @@ class Job:
 
     def safe_point(self) -> None:
         """A safe point for a loop that is not `job.steps`: the job may be saved, suspended or moved here."""
-        self._turn += 1
-        self._flag.turns[0] = self._turn
-        if self._flag.asked[0] or self._asked:
-            self._look("checkpoint" if self._asked else None)
+        self._flag.turns[0] = self._turn = self._turn + 1
+        if self._flag.asked[0]:
+            self._look()
 
     def checkpoint(self) -> None:
         """Asks for a checkpoint: here, or, within `job.steps`, at the end of the step that runs."""
         if self._session is None:
             return
         self._asked = True
+        self._flag.ask()
         if not self._loops:
             self.safe_point()
 
@@ -141,14 +140,15 @@ class Job:
     def _set_clock(self, seconds: float) -> None:
         self._carried_s = seconds
 
-    def _look(self, asks: Optional[str]) -> None:
-        # A safe point within a callback of a safe point is none.
+    def _look(self) -> None:
+        # A safe point within a callback of a safe point is none; nor is one in another thread while the first talks.
         if self._session is None or self._state is None or self._looking:
             return
         self._looking = True
         try:
-            if self._session.safe_point(self._turn, asks):
+            if self._session.safe_point(self._turn, "checkpoint" if self._asked else None):
                 self._asked = False
+                self._flag.answered()
         finally:
             self._looking = False
 

@@ -47,7 +47,7 @@ TRUSTED = {
     "_io.StringIO", "_io.BytesIO", "time.struct_time", "os.stat_result", "os.terminal_size", "builtins.slice", "datetime.tzinfo",
     "builtins.method_descriptor", "builtins.wrapper_descriptor", "builtins.classmethod_descriptor",
     "logging.Logger", "logging.RootLogger", "uuid.UUID",
-    "numpy.dtype", "numpy.random._generator.Generator", "numpy.random.mtrand.RandomState",
+    "numpy.random._generator.Generator", "numpy.random.mtrand.RandomState",
     "numpy.random._pcg64.PCG64", "numpy.random._pcg64.PCG64DXSM", "numpy.random._mt19937.MT19937",
     "numpy.random._philox.Philox", "numpy.random._sfc64.SFC64", "numpy.random.bit_generator.SeedSequence",
     "numpy.random._generator.default_rng",
@@ -188,6 +188,8 @@ def judge(kind: type) -> Verdict:
     numpy = sys.modules.get("numpy")
     if numpy is not None and issubclass(kind, getattr(numpy, "generic", ())) and kind.__module__ == "numpy":
         return Verdict("value")
+    if numpy is not None and issubclass(kind, getattr(numpy, "dtype", ())):
+        return Verdict("dtype")
     if kind is object:
         return Verdict("sentinel")
     if own == "builtins.dict_reversekeyiterator" or _is_iterator(kind):

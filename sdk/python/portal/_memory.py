@@ -50,7 +50,7 @@ class Groups:
     def add_array(self, value: Any, index: int, specials: List[Any], live: Optional[str]) -> None:
         self._arrays.append((value, index, live))
         self.bytes += value.nbytes
-        specials[index] = ["array", 0, 0, self._describe(value.dtype), [], [], 0, live]
+        specials[index] = ["array"]
 
     def look_at_array(self, value: Any) -> Optional[Reason]:
         """Why an array cannot be carried, if so."""
@@ -88,7 +88,7 @@ class Groups:
 
     def lay_out(self, specials: List[Any], small_below: int) -> None:
         spans = [(*_bounds(value), position) for position, (value, _, _) in enumerate(self._arrays)]
-        first_of: Dict[int, Tuple[int, int]] = {}
+        run_of: Dict[int, int] = {}
         runs: List[List[int]] = []
         # An empty array overlaps nothing; those come last, so that they part no run.
         for low, high, position in sorted(spans, key=lambda span: (span[0] == span[1], span)):
@@ -98,21 +98,20 @@ class Groups:
                 run[2] = min(run[2], position)
             else:
                 runs.append([low, high, position])
-            first_of[position] = (len(runs) - 1, low)
+            run_of[position] = len(runs) - 1
         # Numbered by first visit, so that addresses do not show.
         order = sorted(range(len(runs)), key=lambda run: runs[run][2])
         number = {run: index for index, run in enumerate(order)}
         members: Dict[int, List[int]] = {}
-        for position, (run, _) in first_of.items():
+        for position, run in run_of.items():
             members.setdefault(run, []).append(position)
         for run in order:
             self._place(runs[run], [self._arrays[position] for position in sorted(members[run])], small_below)
         for position, (value, index, live) in enumerate(self._arrays):
-            run, low = first_of[position]
-            flags = int(value.flags.writeable)
-            offset = low - runs[run][0]
-            place = [number[run], offset, self._describe(value.dtype), list(value.shape), list(value.strides)]
-            specials[index] = ["array", *place, flags, live, _start(value) - low if value.nbytes else 0]
+            run = run_of[position]
+            start = _start(value) - runs[run][0] if value.nbytes else 0
+            window = [self._describe(value.dtype), list(value.shape), list(value.strides)]
+            specials[index] = ["array", number[run], start, *window, int(value.flags.writeable), live]
 
     def _place(self, run: List[int], arrays: List[Tuple[Any, int, Optional[str]]], small_below: int) -> None:
         low, size = run[0], run[1] - run[0]
@@ -161,13 +160,17 @@ def _root(value: Any) -> Any:
     """Whose memory it is: nothing if an array's own."""
     np = numpy()
     base = value.base
-    while isinstance(base, np.ndarray):
+    while True:
         if isinstance(base, np.memmap):
             return base
-        base = base.base
-    if isinstance(base, memoryview):
-        return base.obj
-    return base
+        if isinstance(base, np.ndarray):
+            base = base.base
+        elif isinstance(base, memoryview):
+            base = base.obj
+        elif isinstance(base, _Run):
+            base = base.keep[0]
+        else:
+            return base
 
 
 def _start(value: Any) -> int:
@@ -198,9 +201,8 @@ def _raw(low: int, size: int, keep: List[Any]) -> memoryview:
     return memoryview(numpy().asarray(_Run(low, size, keep)))
 
 
-def writable(array_: Any) -> memoryview:
-    """The memory of a contiguous array, to be filled."""
-    size = array_.nbytes
-    run = _Run(_start(array_), size, [array_])
-    run.__array_interface__["data"] = (_start(array_), False)
-    return memoryview(numpy().asarray(run))
+def bytes_of(value: Any) -> Any:
+    """The memory of a contiguous array as an array of bytes, to be filled."""
+    run = _Run(_start(value), value.nbytes, [value])
+    run.__array_interface__["data"] = (_start(value), False)
+    return numpy().asarray(run)

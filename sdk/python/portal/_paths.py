@@ -87,6 +87,8 @@ class Paths:
             yield from (f"[{index}]" for index, value in enumerate(parent) if value is child)
         elif isinstance(parent, (set, frozenset)):
             yield from (f"{{{key_text(value)}}}" for value in parent if value is child)
+        elif type(parent).__name__ == "ndarray" and parent.dtype.hasobject:
+            yield from (f"[{index}]" for index, value in enumerate(parent.reshape(-1).tolist()) if value is child)
         yield from self._in_fields(parent, child)
 
     def _in_dict(self, parent: Dict[Any, Any], child: Any, fields: bool) -> Iterator[str]:

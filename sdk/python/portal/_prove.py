@@ -124,6 +124,9 @@ _kept: List[Any] = []
 
 def _compare(walk: Walk, chosen: List[Tuple[Any, int]], live: Dict[int, str]) -> List[Refusal]:
     found: List[Refusal] = []
+    # The objects of the script stand for themselves, but for those that are to be proven.
+    chosen_ids = {id(value) for value, _ in chosen}
+    live = {ident: path for ident, path in live.items() if ident not in chosen_ids}
     # What holds a value that cannot be carried is named by that already.
     chosen = [each for each in chosen if _mark(each[0], live) is not None]
     groups = [chosen]
@@ -149,9 +152,7 @@ _last_fault = [""]
 
 def _rebuilt(values: List[Any], live: Dict[int, str]) -> Optional[List[Any]]:
     """Copies, made the way a restore makes them; live objects stand for themselves."""
-    own = {id(value) for value in values}
-    opaque = {ident: path for ident, path in live.items() if ident not in own}
-    sub = Walk(opaque=opaque)
+    sub = Walk(opaque=live)
     sub.run(State(**{f"v{index}": value for index, value in enumerate(values)}), {})
     _kept.append(sub)
     if sub.refusals:

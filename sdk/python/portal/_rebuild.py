@@ -79,6 +79,11 @@ def make_view(owner: Any, described: str) -> Any:
     return made
 
 
+def make_dtype(text: str) -> Any:
+    importlib.import_module("numpy")
+    return _memory.parse_dtype(text)
+
+
 def make_object_array(shape: Tuple[int, ...]) -> Any:
     return _memory.numpy().empty(shape, object)
 
@@ -132,7 +137,7 @@ def ready(live: Any, args: Tuple[Any, ...]) -> Any:
     elif isinstance(live, collections.deque):
         bound = args[1] if len(args) > 1 else None
         if live.maxlen != bound:
-            raise Unfit(f"its maxlen is {live.maxlen}, the saved one's {bound}")
+            raise Unfit(live, f"its maxlen is {live.maxlen}, the saved one's {bound}")
         live.clear()
     elif isinstance(live, dict):
         dict.clear(live)
@@ -166,6 +171,10 @@ def fills_in_place(value: Any, function: Any, args: Tuple[Any, ...]) -> bool:
 
 class Unfit(Exception):
     """What the script holds cannot become what was saved."""
+
+    def __init__(self, live: Any, reason: str) -> None:
+        super().__init__(reason)
+        self.live = live
 
 
 # ---- a restore
@@ -310,16 +319,16 @@ class Restorer:
                     raise _unfit(path, made, f"its memory is in use: {error}") from error
             self._held.append(made)
             return memoryview(made).cast("B")
-        if kind == "memory" and "numpy" in sys.modules:
-            np = _memory.numpy()
+        if kind == "memory":
+            np = importlib.import_module("numpy")
             if type(live) is np.ndarray and live.nbytes == size and live.flags.writeable and live.flags.forc:
                 self._filled[number] = live
                 self._held.append(live)
-                return _memory.writable(live)
+                return memoryview(_memory.bytes_of(live))
             made = np.empty(size, "u1")
             self._held.append(made)
             return memoryview(made)
-        if kind not in ("bytearray", "str", "memory"):
+        if kind not in ("bytearray", "str"):
             raise CannotRestore([], f"the checkpoint holds a buffer of a kind unknown here: {kind}")
         made = bytearray(size)
         self._held.append(made)
@@ -344,7 +353,11 @@ class Restorer:
         self._groups = [None] * len(self._table["groups"])
         self.pickle = graph[begin + small_size :]
         reader = _Unpickler(self.pickle, self._special)
-        values, extras = reader.load()
+        try:
+            values, extras = reader.load()
+        except Unfit as fault:
+            paths = [path for path, held in self.used.items() if held is fault.live]
+            raise _unfit(paths[0] if paths else None, fault.live, str(fault)) from fault
         return values, extras
 
     def _special(self, pid: int) -> Any:
@@ -399,13 +412,12 @@ class Restorer:
     def _array(
         self,
         group: int,
-        offset: int,
+        start: int,
         described: str,
         shape: List[int],
         strides: List[int],
         flags: int,
         path: Optional[str],
-        start: int,
     ) -> Any:
         np = _memory.numpy()
         dtype = _memory.parse_dtype(described)
@@ -431,20 +443,18 @@ class Restorer:
             size, number, at = self._table["groups"][group]
             live = self._filled.get(number)
             if number < 0:
-                content = bytearray(self._small[at : at + size])
                 live = self._whole(group, size)
-                if live is not None:
-                    _memory.writable(live)[:] = content
-                    content = _memory.writable(live)
-                self._groups[group] = np.frombuffer(content, "u1")
+                memory = np.empty(size, "u1") if live is None else _memory.bytes_of(live)
+                memory[:] = np.frombuffer(self._small[at : at + size], "u1")
             else:
-                self._groups[group] = np.asarray(self._held[number] if live is None else _memory.writable(live))
+                memory = self._held[number] if live is None else _memory.bytes_of(live)
+            self._groups[group] = memory
         return self._groups[group]
 
     def _whole(self, group: int, size: int) -> Any:
         """The live array that is all of a small group."""
         for entry in self._specials:
-            if entry[0] == "array" and entry[1] == group and entry[7] is not None and entry[8] == 0:
+            if entry[0] == "array" and entry[1] == group and entry[7] is not None and entry[2] == 0:
                 live = self._live.get(entry[7])
                 if _is_array(live) and live.nbytes == size and live.flags.writeable and live.flags.forc:
                     return live

@@ -518,6 +518,10 @@ class Walk:
         owner = self.memory.foreign_owner(value)
         if value.dtype.hasobject:
             self._object_array(value, outer)
+        elif owner is not None and id(value) in self._live:
+            self._here = outer
+            reason = f"a view of a {type(owner).__name__} that the script holds cannot be filled in place"
+            self.refuse(value, reason, "keep what it is a view of in the state, and make the view above job.state()")
         elif owner is not None:
             self._named("portal._rebuild", "make_view")
             entry = self.memory.describe_view(value, owner)
@@ -529,6 +533,15 @@ class Walk:
             self._push_special()
             self._remember(value)
             self._here = outer
+
+    def _dtype(self, value: Any) -> None:
+        text = _memory.describe_dtype(value)
+        if text is None:
+            self.refuse(value, "no description gives this dtype back", "keep one without metadata")
+            return
+        self._named("portal._rebuild", "make_dtype")
+        self._str(text)
+        self.out += pickle.TUPLE1 + pickle.REDUCE
 
     def _object_array(self, value: Any, outer: int) -> None:
         if id(value) in self._live:

@@ -67,7 +67,7 @@ def _parts(a: Any, b: Any) -> List[Tuple[Any, Any, str]]:
         found += [(a.__context__, b.__context__, ".__context__"), (str(a), str(b), "str")]
     if not isinstance(a, type) and hasattr(a, "__dict__") and type(a).__name__ not in ("module", "function"):
         found += [(dict(vars(a)), dict(vars(b)), "")] if _comparable(a) else []
-    for kind in type(a).__mro__:
+    for kind in type(a).__mro__ if _comparable(a) else ():
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             name = f"_{kind.__name__}{name}" if name.startswith("__") and not name.endswith("__") else name
