@@ -333,6 +333,7 @@ class Walk:
         if path is None:
             self.out += fresh
         else:
+            self.classes[id(type(value))] = type(value)
             self._push_special(self._special(["live", path, _globals.name_of_type(type(value))]))
         self._remember(value)
 
@@ -828,6 +829,7 @@ class Walk:
                 reason = "the one that the script holds cannot be filled in place"
                 self.refuse(value, reason, "keep what it is made of in the state instead")
                 return
+            self.classes[id(kind)] = kind
             self._named("portal._rebuild", "ready")
             self._push_special(self._special(["live", path, _globals.name_of_type(kind)]))
             self._stack.append(Then(lambda: self._close_make(value, pickle.TUPLE2 + pickle.REDUCE)))
