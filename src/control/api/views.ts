@@ -10,8 +10,9 @@ import type {
 } from '../../contract/schemas.ts'
 import type { DecisionRecord, EventRecord } from '../../core/decisions.ts'
 import type { AttemptRecord, Exit, JobRecord, Offer, RefusedValue } from '../../core/jobs/model.ts'
+import { canBeTaken } from '../../core/jobs/placement.ts'
 import { ranFor, spent } from '../../core/jobs/spending.ts'
-import { attemptOf, type World } from '../../core/jobs/world.ts'
+import { attemptOf, currentOf, type World } from '../../core/jobs/world.ts'
 import { durationInWords, sentence, why, type Why } from '../../core/reasons.ts'
 import type { Instant } from '../../core/time/index.ts'
 import { byName } from '../engine/context.ts'
@@ -88,8 +89,15 @@ export function jobView(world: World, now: Instant): JobView {
     },
     move: move && { id: move.id, kind: move.kind, step: move.step, to: target?.offer.id ?? move.on },
     refused: [...refusedOf(world)],
-    warnings: [...job.warnings, ...undeclared(world)].map(whyView),
+    warnings: [...job.warnings, ...unguarded(world), ...undeclared(world)].map(whyView),
   }
+}
+
+/** J-RUN-7: true until the job shows a way of carrying its state. */
+function unguarded(world: World): Why[] {
+  const current = currentOf(world)
+  if (!current || !canBeTaken(current.offer) || world.job.base !== null) return []
+  return world.seen(current.token).report?.method === 'sdk' ? [] : [why('place.unguarded', { offer: current.offer.id })]
 }
 
 /** J-FILE-2: what changed in the working directory and is not declared would not come along. */

@@ -11,7 +11,11 @@ import { renew } from './machines.ts'
 import { abortMove, beginMove, ttlDue } from './moves.ts'
 import type { Sights } from './world.ts'
 
-type Fold = DecisionRecord & { readonly version: number }
+interface Fold extends DecisionRecord {
+  readonly version: number
+  /** an act that left the job where it is: resting after it says nothing new */
+  readonly steady?: boolean
+}
 
 /** The decisions of policies: carried out, and kept so that every one can be explained. */
 export class Checks {
@@ -162,7 +166,8 @@ export class Checks {
         lookAgainAt,
       }
       changes.push({ do: 'insert', table: 'decisions', row })
-      this.#folds.set(key, { ...row, version: 1 })
+      const steady = outcome === 'acted' && verdict.kind === 'act' && !changesPlace(verdict.act)
+      this.#folds.set(key, { ...row, version: 1, steady })
     }
     if (changes.length === 0) return
     const applied = await context.store.apply({ changes, events: [] })

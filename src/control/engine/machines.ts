@@ -1,4 +1,5 @@
 import type { AttemptRecord, JobRecord, RefusedValue } from '../../core/jobs/model.ts'
+import { canBeTaken } from '../../core/jobs/placement.ts'
 import { leaseReckoned, spentOn, worstCase } from '../../core/jobs/spending.ts'
 import type { World } from '../../core/jobs/world.ts'
 import { why, type Why } from '../../core/reasons.ts'
@@ -70,15 +71,18 @@ export async function start(context: Context, world: World, attempt: AttemptReco
   const now = context.clock.now()
   context.agents.serve(attempt)
   if (job.state.is === 'starting' && context.agents.heard(attempt).connected) {
-    await commit(context, job, bound(world, attempt, now, { machineId, startedAt: now }), [startedEvent(job, attempt)])
+    await commit(context, job, bound(world, attempt, now, { machineId, startedAt: now }), startedEvents(job, attempt))
     return 'again'
   }
   await commit(context, job, [updateAttempt(attempt, { state: 'started', machineId, startedAt: now })], [])
   return 'again'
 }
 
-const startedEvent = (job: JobRecord, attempt: AttemptRecord): NewEvent =>
-  event(job, 'started', 'portal', null, { offer: attempt.offer.id, attempt: attempt.token })
+/** J-RUN-7: on a machine that may be taken, a job of which nothing is known yet can lose all its work; said, not hidden. */
+const startedEvents = (job: JobRecord, { offer, token }: AttemptRecord): NewEvent[] => [
+  event(job, 'started', 'portal', null, { offer: offer.id, attempt: token }),
+  ...(canBeTaken(offer) && job.base === null ? [event(job, 'warned', 'portal', why('place.unguarded', { offer: offer.id }))] : []),
+]
 
 /** A first start becomes current with the write that binds it: there is nothing to restore. */
 function bound({ job }: World, attempt: AttemptRecord, now: Instant, more: Partial<AttemptRecord> = {}): Change[] {
@@ -87,22 +91,16 @@ function bound({ job }: World, attempt: AttemptRecord, now: Instant, more: Parti
       state: { is: 'running', since: now, unreachableSince: null },
       current: attempt.token,
       passedOver: [],
-      warnings: unguarded(job, attempt),
+      warnings: [],
     }),
     updateAttempt(attempt, { state: 'bound', boundAt: now, ranFrom: now, ...more }),
   ]
 }
 
-/** J-RUN-7: on a machine that may be taken, a job of which nothing is known yet can lose all its work; said, not hidden. */
-const unguarded = (job: JobRecord, { offer }: AttemptRecord): Why[] =>
-  offer.market === 'owned' || (offer.market === 'on-demand' && offer.lifetime === null) || job.base !== null
-    ? []
-    : [why('place.unguarded', { offer: offer.id })]
-
 export async function bind(context: Context, world: World, attempt: AttemptRecord, current: boolean): Promise<Done> {
   const now = context.clock.now()
   context.agents.serve(attempt)
-  if (current) await commit(context, world.job, bound(world, attempt, now), [startedEvent(world.job, attempt)])
+  if (current) await commit(context, world.job, bound(world, attempt, now), startedEvents(world.job, attempt))
   else
     await commit(
       context,

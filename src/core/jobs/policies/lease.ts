@@ -21,7 +21,8 @@ export const lease: Policy<World, JobAct> = {
     }
     if (length === 'detached') return rest('lease.detached', {}, Infinity)
     const current = currentOf(world)
-    const ends = current && world.seen(current.token).leaseEnds
-    return rest('lease.fresh', { left_ms: ends == null ? 0 : Math.max(0, ends - now) }, Infinity)
+    if (!current) return rest('machine.none', {}, Infinity)
+    const ends = world.seen(current.token).leaseEnds
+    return rest('lease.fresh', { left_ms: ends === null ? Infinity : Math.max(0, ends - now) }, Infinity)
   },
 }

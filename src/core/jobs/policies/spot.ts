@@ -14,7 +14,7 @@ export const spot: Policy<World, JobAct> = {
   name: 'spot',
   decide(world, now) {
     const current = currentOf(world)
-    if (!current) return rest('spot.quiet', { offer: 'no machine' }, Infinity)
+    if (!current) return rest('machine.none', {}, Infinity)
     const { id: offer } = current.offer
     if (!world.job.spec.settings.spot) return rest('spot.off', { offer }, Infinity)
 
