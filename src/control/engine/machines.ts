@@ -81,7 +81,9 @@ export async function start(context: Context, world: World, attempt: AttemptReco
 /** J-RUN-7: on a machine that may be taken, a job of which nothing is known yet can lose all its work; said, not hidden. */
 const startedEvents = (job: JobRecord, { offer, token }: AttemptRecord): NewEvent[] => [
   event(job, 'started', 'portal', null, { offer: offer.id, attempt: token }),
-  ...(canBeTaken(offer) && job.base === null ? [event(job, 'warned', 'portal', why('place.unguarded', { offer: offer.id }))] : []),
+  ...(canBeTaken(offer) && job.base === null
+    ? [event(job, 'warned', 'portal', why('place.unguarded', { offer: offer.id }))]
+    : []),
 ]
 
 /** A first start becomes current with the write that binds it: there is nothing to restore. */

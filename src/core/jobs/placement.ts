@@ -72,4 +72,5 @@ export const refusalsInWords = (passedOver: readonly PassedOver[]): string => {
 }
 
 /** Whether a machine there may be taken from a job, or ends by itself: a job on it wants a way of carrying its state (J-RUN-7). */
-export const canBeTaken = ({ market, lifetime }: Offer): boolean => market === 'spot' || (market === 'on-demand' && lifetime !== null)
+export const canBeTaken = ({ market, lifetime }: Offer): boolean =>
+  market === 'spot' || (market === 'on-demand' && lifetime !== null)
