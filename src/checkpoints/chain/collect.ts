@@ -1,8 +1,13 @@
 import { DamageError } from '../errors.ts'
 import { slotOfKey } from '../keys.ts'
+import type { CheckpointStore } from '../port.ts'
 import type { Chain, Collected, Manifest } from './model.ts'
 import { readManifest, readRecord } from './read.ts'
 import { encodeRecord } from './record.ts'
+
+/** Marks that were read once need not be read again: a dropped slot stays one until its whole job goes. */
+const knownDropped = new WeakMap<CheckpointStore, Map<string, Set<number>>>()
+const mostJobsKnown = 1000
 
 export interface CollectPlan extends Chain {
   /** a committed manifest whose every hash was compared: only what lies before it is dropped */
@@ -23,9 +28,10 @@ export const collect = async (plan: CollectPlan): Promise<Collected> => {
   const stays = [await readManifest(plan, verified)]
   const keep = new Set(plan.keep)
   const droppable: number[] = []
-  const gone = new Set<number>()
+  const gone = droppedOf(store, jobId)
   for (const slot of await store.slots(jobId)) {
     if (slot < verified && !keep.has(slot)) {
+      if (gone.has(slot)) continue
       if (await isDropped(plan, slot)) gone.add(slot)
       else droppable.push(slot)
     } else if (slot !== verified) {
@@ -52,8 +58,18 @@ export const collect = async (plan: CollectPlan): Promise<Collected> => {
 
 /** Removes everything of a job: its chain first, so that nothing points to what is no longer there. May be repeated. */
 export const removeJob = async ({ store, jobId }: Pick<Chain, 'store' | 'jobId'>): Promise<void> => {
+  knownDropped.get(store)?.delete(jobId)
   for (const slot of await store.slots(jobId)) await store.removeSlot(jobId, slot)
   for (const object of await store.list(`${jobId}/`)) await store.remove(object)
+}
+
+const droppedOf = (store: CheckpointStore, jobId: string): Set<number> => {
+  const jobs = knownDropped.get(store) ?? new Map<string, Set<number>>()
+  knownDropped.set(store, jobs)
+  const known = jobs.get(jobId) ?? new Set<number>()
+  if (jobs.size >= mostJobsKnown) jobs.clear()
+  jobs.set(jobId, known)
+  return known
 }
 
 const isDropped = async (plan: CollectPlan, slot: number): Promise<boolean> => {

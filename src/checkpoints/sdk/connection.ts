@@ -77,20 +77,24 @@ export const connection = (socket: Socket): Connection => {
       if (ended !== null) return Promise.reject(new ConnectionError(ended))
       if (reader) return Promise.reject(new Error('two readers of one connection'))
       return new Promise((resolve, reject) => {
-        const timer =
-          wait === null
-            ? null
-            : setTimeout(() => end(`the job said nothing for ${wait / 1000} s where an answer was due`), wait)
-        reader = {
-          take: (frame) => {
+        const waits = {
+          take: (frame: Frame) => {
             if (timer) clearTimeout(timer)
             resolve(frame)
           },
-          fail: (error) => {
+          fail: (error: Error) => {
             if (timer) clearTimeout(timer)
             reject(error)
           },
         }
+        // where we ourselves stood still, the answer may lie in the socket already: it is read before the silence counts
+        const silent = () =>
+          setImmediate(() => {
+            if (reader === waits && wait !== null)
+              end(`the job said nothing for ${wait / 1000} s where an answer was due`)
+          })
+        const timer = wait === null ? null : setTimeout(silent, wait)
+        reader = waits
       })
     },
     send: async (meta, payload) => {

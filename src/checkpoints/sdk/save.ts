@@ -3,8 +3,12 @@ import { chunkBytes, chunksOf } from '../chain/format.ts'
 import type { SaveWriter } from '../chain/model.ts'
 import { beginSave } from '../chain/save.ts'
 import type { Connection } from './connection.ts'
+import { maxLargeMetaBytes } from './frames.ts'
 import type { SaveOrder, SaveOutcome, SdkLimits } from './model.ts'
 import { parseChunks, parseSaying, type Saying } from './schema.ts'
+
+/** what a `welcome` has beside them */
+const announceMargin_bytes = 64 << 10
 
 type Save = Extract<Saying, { t: 'save' }>
 
@@ -107,6 +111,13 @@ const finish = async (
     const refused = (await order.more?.(writer)) ?? []
     if (refused.length > 0) return { is: 'refused', values: refused }
     const { values, environment, meta } = save
+    // a checkpoint that could not be announced to the next attempt must not become one
+    const announcing = Buffer.byteLength(JSON.stringify({ values, environment, meta, streams: save.streams }))
+    if (announcing > maxLargeMetaBytes - announceMargin_bytes)
+      return {
+        is: 'failed',
+        why: `the list of values and what the SDK adds have ${announcing} bytes, more than a restore can announce: carry large things as values`,
+      }
     return await writer.commit({
       method: 'sdk',
       savedAt: order.savedAt,

@@ -204,13 +204,16 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
     }
   }
 
-  const server = createServer((socket) => void accept(socket))
+  /** a job that was waiting may dial before whoever opens this could listen to its events */
+  const opened = Promise.withResolvers<void>()
+  const server = createServer((socket) => void opened.promise.then(() => accept(socket)))
   await removeOldSocket(socketPath)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(socketPath, resolve)
   })
   await chmod(socketPath, 0o600)
+  setImmediate(opened.resolve)
 
   return {
     get client() {
