@@ -80,6 +80,7 @@ export class Attempt {
   async adopt(): Promise<void> {
     if (!this.isAlive) return
     const running = this.#body.isKept
+    this.lease.takeUp()
     if (running) {
       this.#body.makeCgroups()
       // whether it stands still is not known: letting go what runs does no harm
@@ -316,7 +317,8 @@ export class Attempt {
       }
       this.#busy = null
       this.#around.changed()
-      this.wake()
+      // not at once: what goes wrong without waiting must not keep everything else from its turn
+      setImmediate(() => this.wake())
     })()
   }
 
@@ -362,7 +364,6 @@ export class Attempt {
   }
 
   async #start(): Promise<void> {
-    if (this.#state.restoreFailed) return
     this.lease.keepDeadline()
     const manifest = await this.#conversation.open()
     if (manifest === 'failed') return

@@ -70,9 +70,11 @@ export class Body {
   }
 
   see(started: boolean): Pick<AttemptSeen, 'keeper' | 'kept' | 'keptAt' | 'frozen'> {
+    // the keeper first: once it is over, what it put down is final
+    const keeper = started && !isOver(this.#keeper, this.#first) ? 'running' : 'over'
     const kept = started ? keptOf(this.#folder) : ({ is: 'new' } as const)
     return {
-      keeper: started && !isOver(this.#keeper, this.#first) ? 'running' : 'over',
+      keeper,
       kept,
       keptAt: kept.is === 'new' || kept.is === 'begun' ? null : this.#keptAt(),
       frozen: this.frozen,

@@ -31,6 +31,11 @@ export class Lease {
     this.#grantedFor = Infinity
   }
 
+  /** One that was granted under this boot before the agent was started again. */
+  found(until: Duration): void {
+    this.#until = until
+  }
+
   /** Boot time at which it is to be asked for next. */
   due(renewEvery: Duration): Duration {
     return this.#askedAt + (this.#answered ? renewEvery : Math.min(askAgain, renewEvery))

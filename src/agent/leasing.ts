@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import type { Duration } from '../core/time/index.ts'
 import type { Around } from './around.ts'
 import { nowOf } from './clock.ts'
-import { writeDeadline } from './keeper/index.ts'
+import { readDeadline, writeDeadline } from './keeper/index.ts'
 import { Lease } from './lease.ts'
 import type { AttemptState } from './model.ts'
 
@@ -26,6 +26,12 @@ export class Leasing {
 
   get isSuspect(): boolean {
     return this.#suspectSince !== null
+  }
+
+  /** What an agent before was granted, as the keeper reads it: known also while nobody answers. */
+  takeUp(): void {
+    const until = readDeadline(this.#folder)
+    if (until !== null) this.#lease.found(until)
   }
 
   /** After a connect or a restart every lease is asked for anew. */

@@ -166,7 +166,8 @@ const signalName = (number: number): string => signalNames[number] ?? `signal ${
 const beforeStart = (state: AttemptState, seen: AttemptSeen): Step => {
   if (state.start === null || state.want.do === 'kill-held') return wait()
   if (state.want.do === 'stop') return change({ ending: 'stopped' })
-  if (seen.busy !== null) return wait()
+  // what it was to begin from cannot be had: it is for others to say what becomes of it
+  if (seen.busy !== null || state.restoreFailed) return wait()
   if (seen.workdir === 'absent') return { do: 'fetch' }
   return seen.lease === null ? wait() : { do: 'start' }
 }

@@ -75,6 +75,14 @@ export const writeDeadline = (folder: string, at: Duration | 'never'): void => {
   }
 }
 
+/** Boot time of the deadline, ms; Infinity: never; null: none that counts under this boot. */
+export const readDeadline = (folder: string): Duration | null => {
+  const [id, at = '', again] = textOf(join(folder, 'deadline')).trim().split(' ')
+  if (id !== boot() || at !== again) return null
+  if (at === 'never') return Infinity
+  return /^\d+$/.test(at) ? Number(at) * 1000 : null
+}
+
 /** What it says about how the job ended. Unreadable counts as `new` only where the file is not there at all. */
 export const keptOf = (folder: string): Kept => {
   let text: string
@@ -122,20 +130,21 @@ export const firstOf = (folder: string): First | null => {
     inside.find(({ pid, parent }) => below.some((other) => other.pid === parent) && isFirst(pid)) ??
     below.find(
       ({ pid }) =>
-        /^[^\0]*sh\0/.test(textOf(pid, 'cmdline')) && textOf(pid, 'cmdline').includes(`\0first\0${folder}\0`),
+        /^[^\0]*sh\0/.test(textOf(`/proc/${pid}/cmdline`)) &&
+        textOf(`/proc/${pid}/cmdline`).includes(`\0first\0${folder}\0`),
     )
   return first ? { pid: first.pid, start: first.start } : null
 }
 
-const textOf = (pid: number, name: string): string => {
+const textOf = (path: string): string => {
   try {
-    return readFileSync(`/proc/${pid}/${name}`, 'utf8')
+    return readFileSync(path, 'utf8')
   } catch {
     return ''
   }
 }
 
-const isFirst = (pid: number): boolean => /^NSpid:(\t\d+)+\t1$/m.test(textOf(pid, 'status'))
+const isFirst = (pid: number): boolean => /^NSpid:(\t\d+)+\t1$/m.test(textOf(`/proc/${pid}/status`))
 
 export interface KeeperStart {
   readonly script: string
