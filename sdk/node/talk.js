@@ -3,10 +3,11 @@
 import { createRequire } from 'node:module'
 import { environment, environmentRefusals } from './environment.js'
 import { ALIGNMENT, FORMAT } from './graph/format.js'
-import { pathText } from './graph/path.js'
+import { bufferStep, pathText } from './graph/path.js'
 import { refusalText } from './graph/refusals.js'
 import { Restore } from './graph/restore.js'
 import { Walk } from './graph/walk.js'
+import { BUFFER_IN_PATH, Incoming } from './incoming.js'
 import { Sender } from './link.js'
 
 const require = createRequire(import.meta.url)
@@ -15,6 +16,7 @@ const { DigestOfBytes } = /** @type {typeof import('./digest.cjs')} */ (require(
 /** The job was told to end, or cannot begin. */
 export const EXIT_CODE = 75
 const MOST_TOPS = 10_000
+const MOST_PATHS_BYTES = 4 << 20
 
 /**
  * @typedef {{
@@ -44,19 +46,20 @@ export const begin = (talk) => {
     const message = talk.link.receive()
     switch (message.t) {
       case 'welcome':
-        if (message.restore) incoming = new Incoming(message)
+        if (ready) break
+        if (message.restore) incoming = new Incoming(message, talk.root)
         else {
           ready = true
-          talk.link.post({ t: 'ready', digest: null })
+          talk.link.post({ t: 'ready', digest: null, generation: message.generation })
         }
         break
       case 'data':
-        incoming?.place(message, talk.link)
+        incoming?.place(message.stream, message.offset, slotBytes(talk, message))
         talk.link.post({ t: 'free', slot: message.slot })
         break
       case 'verified':
         if (incoming) {
-          restore(talk, incoming)
+          restore(talk, incoming, message.generation)
           ready = true
           incoming = null
         }
@@ -75,31 +78,12 @@ export const begin = (talk) => {
   }
 }
 
-/** A restore on its way: bytes are placed, nothing is interpreted before `verified`. */
-class Incoming {
-  /** @param {any} welcome */
-  constructor({ restore, bitExact }) {
-    this.restore = restore
-    this.bitExact = bitExact === true
-    /** @type {Map<string, Uint8Array>} */
-    this.streams = new Map()
-    for (const { name, bytes } of restore.streams)
-      if (name === 'graph' || name === 'buffers') this.streams.set(name, new Uint8Array(bytes))
-  }
+/** @param {Talk} talk @param {{ slot: number, bytes: number }} message */
+const slotBytes = (talk, { slot, bytes }) => /** @type {Uint8Array} */ (talk.link.slots[slot]).subarray(0, bytes)
 
-  /** @param {{ stream: string, offset: number, slot: number, bytes: number }} data @param {import('./link.js').Link} link */
-  place({ stream, offset, slot, bytes }, link) {
-    const target = this.streams.get(stream)
-    if (!target) return
-    if (!Number.isSafeInteger(offset) || offset < 0 || offset + bytes > target.length)
-      exitJob('the agent sent more of the checkpoint than it said')
-    target.set(/** @type {Uint8Array} */ (link.slots[slot]).subarray(0, bytes), offset)
-  }
-}
-
-/** @param {Talk} talk @param {Incoming} incoming */
-const restore = (talk, incoming) => {
-  const { restore: saved, bitExact, streams } = incoming
+/** @param {Talk} talk @param {Incoming} incoming @param {number} generation the connection over which it came */
+const restore = (talk, incoming, generation) => {
+  const { saved, bitExact, graph, memory } = incoming
   const refused = environmentRefusals(saved.environment ?? {}, environment(), bitExact)
   if (refused.length > 0) return refuse(talk, refused, 'the environment cannot take the state')
   const meta = saved.meta ?? {}
@@ -109,14 +93,9 @@ const restore = (talk, incoming) => {
       [],
       `the state was written in format ${meta.format}, and this SDK reads ${FORMAT}: use the SDK that wrote it`,
     )
-  const nothing = new Uint8Array()
-  const restoring = new Restore(
-    streams.get('graph') ?? nothing,
-    streams.get('buffers') ?? nothing,
-    { objects: Number(meta.objects), customs: Number(meta.customs) },
-    talk.classes,
-    talk.origins,
-  )
+  if (incoming.broken !== '') return refuse(talk, [], incoming.broken)
+  const counts = { objects: Number(meta.objects), customs: Number(meta.customs) }
+  const restoring = new Restore(graph, memory, counts, talk.classes, talk.origins)
   try {
     restoring.run(talk.root)
   } catch (error) {
@@ -128,7 +107,7 @@ const restore = (talk, incoming) => {
   const digest = digestOf(talk)
   if (digest !== saved.digest)
     return refuse(talk, [], `the restored values have another digest (${digest}) than the saved ones (${saved.digest})`)
-  talk.link.post({ t: 'ready', digest, frame: { t: 'restored', digest } })
+  talk.link.post({ t: 'ready', digest, generation, frame: { t: 'restored', digest } })
   return undefined
 }
 
@@ -277,6 +256,7 @@ const answerSave = (talk, id, undo) => {
       objects: walk.objects.length,
       customs: walk.customNumbers.length,
       clock: talk.clock.carried(),
+      buffers: layout(walk),
     },
     streams,
   }
@@ -294,6 +274,20 @@ const answerSave = (talk, id, undo) => {
   )
   sender.flush()
   return talk.link.post({ t: 'end-save', id })
+}
+
+/** Where each large buffer lies, and how the script's own one is found, as long as that is not too much to say. @param {Walk} walk */
+const layout = (walk) => {
+  let room = MOST_PATHS_BYTES
+  return walk.buffers.map(({ offset, bytes, number }) => {
+    const path = room > 0 ? (walk.originOf[number]?.path() ?? null) : null
+    const plain = path?.map((step) =>
+      step === bufferStep ? BUFFER_IN_PATH : typeof step === 'number' ? String(step) : step,
+    )
+    const simple = plain?.every((step) => typeof step === 'string' || step === BUFFER_IN_PATH) ? plain : null
+    if (simple) room -= JSON.stringify(simple).length
+    return /** @type {import('./incoming.js').PlacedBuffer} */ ([offset, bytes.length, simple ?? null])
+  })
 }
 
 /** The top-level values with what each takes; shared ones count where they are met first. @param {Walk} walk */

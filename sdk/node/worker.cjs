@@ -35,6 +35,10 @@ let talking = false
 let mayRun = false
 /** @type {import('node:net').Socket | null} */
 let socket = null
+/** of the save that is under way on this connection @type {InstanceType<typeof StateDigest> | null} */
+let digest = null
+/** counts the connections: what the job's thread answers to an older one is not for a newer one */
+let generation = 0
 let quietUntil = 0
 
 /** @param {object} message */
@@ -135,6 +139,7 @@ const connectUntil = async (until) => {
 /** Says hello and listens until the connection ends. @param {import('node:net').Socket} opened */
 const attach = (opened) => {
   socket = opened
+  generation++
   mayRun = false
   const reader = new FrameReader()
   /** @type {Promise<unknown>} */
@@ -175,6 +180,7 @@ const attach = (opened) => {
     if (socket === opened) socket = null
     if (talking || phase === 'starting') tell({ t: 'lost' })
     talking = false
+    digest = null
     return undefined
   })
   return closed
@@ -194,10 +200,11 @@ const onFrame = (meta, payload) => {
       if (Date.now() >= quietUntil) Atomics.store(flags, ASKED, 1)
       return undefined
     case 'welcome':
-      return phase === 'starting' ? tell(meta) : undefined
+      return phase === 'starting' ? tell({ ...meta, generation }) : undefined
     case 'data':
       return phase === 'starting' ? passData(meta, payload) : undefined
     case 'verified':
+      return phase === 'starting' ? tell({ ...meta, generation }) : undefined
     case 'damaged':
       return phase === 'starting' ? tell(meta) : undefined
     case 'run':
@@ -229,8 +236,6 @@ const keepConnected = async () => {
 
 /* what the job's thread asks for */
 
-/** @type {InstanceType<typeof StateDigest> | null} */
-let digest = null
 let nextChunk = 0
 let streamName = ''
 
@@ -293,6 +298,11 @@ const onMessage = async (message) => {
     case 'ready':
       phase = 'waiting'
       restoredDigest = message.digest
+      if (message.generation !== generation) {
+        // the agent was lost meanwhile and knows nothing of it: it is told that the values are in place
+        socket?.destroy()
+        return undefined
+      }
       if (message.frame) socket?.write(frameHead(message.frame))
       return mayRun ? startRunning() : undefined
     case 'safe-point': {
@@ -312,6 +322,7 @@ const onMessage = async (message) => {
       return undefined
     }
     case 'begin-save':
+      if (!talking) return undefined
       digest = new StateDigest()
       streamName = ''
       socket?.write(frameHead(message.frame))
@@ -319,11 +330,12 @@ const onMessage = async (message) => {
     case 'chunks':
       return sendChunks(message)
     case 'end-save':
-      socket?.write(frameHead({ t: 'saved', id: message.id, digest: digest?.hex() }))
+      if (digest) socket?.write(frameHead({ t: 'saved', id: message.id, digest: digest.hex() }))
       digest = null
       return undefined
     default:
-      socket?.write(frameHead(message.frame))
+      // an answer to a question of a connection that is gone is nobody's
+      if (talking || phase === 'starting') socket?.write(frameHead(message.frame))
       return undefined
   }
 }

@@ -7,6 +7,7 @@ import {
   dateTime,
   getOwnPropertyDescriptor,
   getPrototypeOf,
+  hasOwn,
   mapForEach,
   mapSize,
   ownKeys,
@@ -92,7 +93,7 @@ const array = (walk, array) => {
   const { out } = walk
   const length = array.length
   const fixedLength = /** @type {PropertyDescriptor} */ (getOwnPropertyDescriptor(array, 'length')).writable ? 0 : 1
-  const { mode, indices } = arrayMode(array, length)
+  const { mode, indices, there } = arrayMode(array, length)
   out.byte(mode * 2 + fixedLength)
   out.count(length)
   if (indices) {
@@ -104,10 +105,11 @@ const array = (walk, array) => {
   } else if (mode === ArrayMode.doubles)
     for (let at = 0; at < length; at++) out.double(/** @type {number} */ (array[at]))
   else if (mode === ArrayMode.described) for (let at = 0; at < length; at++) element(walk, array, at, true)
+  // every element that is there was seen to be a plain value
+  else if (there === length) for (let at = 0; at < length; at++) walk.value(array[at], at)
   else
     for (let at = 0; at < length; at++) {
-      const found = getOwnPropertyDescriptor(array, at)
-      if (found) walk.value(found.value, at)
+      if (hasOwn(array, at)) walk.value(array[at], at)
       else out.byte(Tag.hole)
     }
 }
@@ -126,17 +128,17 @@ const element = (walk, array, index, described) => {
 
 /**
  * How an array's elements are best written: by value, all as doubles, only those that are there, or each with its attributes.
- * @param {unknown[]} array @param {number} length @returns {{ mode: number, indices: number[] | null }}
+ * @param {unknown[]} array @param {number} length @returns {{ mode: number, indices: number[] | null, there: number }} `there`: how many elements there are
  */
 const arrayMode = (array, length) => {
   let doubles = length > 0
   let there = 0
-  if (length > 1 << 22) {
-    // a huge length may be nearly empty: its keys are counted instead of its places
+  if (length > 1 << 16 && seemsSparse(array, length)) {
+    // nearly empty: its keys are counted instead of its places
     const keys = ownKeys(array)
     if (keys.length < length / 4) {
       const indices = keys.filter((key) => isIndex(/** @type {string} */ (key))).map(Number)
-      return { mode: ArrayMode.sparse, indices }
+      return { mode: ArrayMode.sparse, indices, there: indices.length }
     }
   }
   for (let at = 0; at < length; at++) {
@@ -146,16 +148,23 @@ const arrayMode = (array, length) => {
       continue
     }
     there++
-    if (!isUsual(found)) return { mode: ArrayMode.described, indices: null }
+    if (!isUsual(found)) return { mode: ArrayMode.described, indices: null, there }
     if (doubles && typeof found.value !== 'number') doubles = false
   }
-  if (doubles) return { mode: ArrayMode.doubles, indices: null }
+  if (doubles) return { mode: ArrayMode.doubles, indices: null, there }
   if (there < length / 4 && length > 64) {
     const indices = []
-    for (let at = 0; at < length; at++) if (getOwnPropertyDescriptor(array, at)) indices.push(at)
-    return { mode: ArrayMode.sparse, indices }
+    for (let at = 0; at < length; at++) if (hasOwn(array, at)) indices.push(at)
+    return { mode: ArrayMode.sparse, indices, there: indices.length }
   }
-  return { mode: ArrayMode.values, indices: null }
+  return { mode: ArrayMode.values, indices: null, there }
+}
+
+/** Whether few of a thousand places are taken. @param {unknown[]} array @param {number} length */
+const seemsSparse = (array, length) => {
+  let there = 0
+  for (let look = 0; look < 1_000; look++) if (hasOwn(array, Math.floor((look * length) / 1_000))) there++
+  return there < 250
 }
 
 /** @param {Walk} walk @param {ArrayBuffer} buffer @param {number} number */

@@ -16,7 +16,7 @@ const getter = (owner, key) => {
 
 export const { ownKeys, getOwnPropertyDescriptor, defineProperty, getPrototypeOf, setPrototypeOf, deleteProperty } =
   Reflect
-export const { isExtensible, preventExtensions } = Object
+export const { hasOwn, isExtensible, preventExtensions } = Object
 export const isArray = Array.isArray
 export const isView = ArrayBuffer.isView
 

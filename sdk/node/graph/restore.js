@@ -34,7 +34,7 @@ import { usualPrototype } from './walk.js'
 
 export class Restore {
   /**
-   * @param {Uint8Array} graph @param {Uint8Array} buffers the two streams, verified
+   * @param {Uint8Array} graph @param {import('../incoming.js').Memory} buffers the two streams, verified
    * @param {{ objects: number, customs: number }} counts
    * @param {import('./classes.js').Classes} classes @param {import('./origins.js').Origins} origins
    */
@@ -118,7 +118,7 @@ export class Restore {
       this.place(this.current, records.next())
     }
     if (!reader.atEnd) throw new FormatError('there is more than was said')
-    if (this.bufferAt !== this.buffers.length) throw new FormatError('the buffers have another length')
+    if (this.bufferAt !== this.buffers.total) throw new FormatError('the buffers have another length')
     return records.unknown
   }
 
@@ -135,11 +135,11 @@ export class Restore {
     const candidate = number === 0 ? this.root : origin ? this.candidate(number, record) : undefined
     const usable = number === 0 || (candidate !== undefined && fits(this, number, record, candidate))
     this.live.push(usable && record.kind !== Kind.custom)
-    if (usable && record.kind !== Kind.custom) this.objects.push(candidate)
+    if (record.kind === Kind.arrayBuffer) this.placeBuffer(number, record, usable ? candidate : undefined)
+    else if (usable && record.kind !== Kind.custom) this.objects.push(candidate)
     else this.objects.push(make(this, number, record, record.kind === Kind.custom && usable ? candidate : undefined))
     if (record.kind === Kind.typedArray || record.kind === Kind.dataView)
       this.views.push({ number, record, candidate: usable ? candidate : undefined })
-    if (record.kind === Kind.arrayBuffer) this.note(record, this.objects[number])
   }
 
   /** @param {number} number @param {Record_} record @returns {Origin | null} */
@@ -166,16 +166,23 @@ export class Restore {
     return typeof found === 'object' && found !== null ? found : undefined
   }
 
-  /** @param {Record_} record @param {ArrayBuffer} buffer */
-  note(record, buffer) {
-    let bytes = record.bytes
-    if (record.length >= OUT_OF_BAND) {
-      const start = Math.ceil(this.bufferAt / ALIGNMENT) * ALIGNMENT
-      if (start + record.length > this.buffers.length) throw new FormatError('the buffers are too short')
-      bytes = this.buffers.subarray(start, start + record.length)
-      this.bufferAt = start + record.length
-    }
-    this.memory.push({ buffer, bytes: /** @type {Uint8Array} */ (bytes) })
+  /** @param {number} number @param {Record_} record @param {ArrayBuffer | undefined} live the script's own, if it has one there */
+  placeBuffer(number, record, live) {
+    const bytes = record.bytes ?? this.outOfBand(record.length)
+    const own = bytes.byteLength === bytes.buffer.byteLength && record.length >= OUT_OF_BAND && record.maxLength < 0
+    // memory that it was received into is its memory, unless the script holds another
+    const buffer = live ?? (own && !this.taken.has(bytes.buffer) ? bytes.buffer : make(this, number, record, undefined))
+    this.taken.set(buffer, number)
+    this.objects.push(buffer)
+    if (bytes.buffer !== buffer) this.memory.push({ buffer, bytes })
+  }
+
+  /** The memory of the next large buffer. @param {number} length */
+  outOfBand(length) {
+    const start = Math.ceil(this.bufferAt / ALIGNMENT) * ALIGNMENT
+    const bytes = this.buffers.at(start, length)
+    this.bufferAt = start + length
+    return bytes
   }
 
   makeViews() {

@@ -4,11 +4,13 @@ import { Classes } from './classes.js'
 import { Origins } from './origins.js'
 import type { RefusedValue } from './refusals.js'
 import { Restore } from './restore.js'
+import { Memory, type PlacedBuffer } from '../incoming.js'
 import { Walk } from './walk.js'
 
 export interface Carried {
   readonly graph: Buffer
   readonly buffers: Buffer
+  readonly layout: readonly PlacedBuffer[]
   readonly counts: { readonly objects: number; readonly customs: number }
   readonly digest: string
 }
@@ -43,7 +45,8 @@ export class Side<S extends object> {
     hash.stream('buffers')
     hash.update(buffers)
     const counts = { objects: walk.objects.length, customs: walk.customNumbers.length }
-    return { graph, buffers, counts, digest: hash.hex() }
+    const layout = walk.buffers.map(({ offset, bytes }): PlacedBuffer => [offset, bytes.length, null])
+    return { graph, buffers, layout, counts, digest: hash.hex() }
   }
 
   carried(): Carried {
@@ -59,7 +62,9 @@ export class Side<S extends object> {
 
   /** Puts it back into this side's state; gives what was refused. */
   restore(from: Carried): readonly RefusedValue[] {
-    const restore = new Restore(from.graph, from.buffers, from.counts, this.classes, this.origins)
+    const memory = new Memory(from.buffers.length, from.layout, null)
+    memory.place(0, from.buffers)
+    const restore = new Restore(from.graph, memory, from.counts, this.classes, this.origins)
     restore.run(this.state)
     return restore.refusals.list()
   }
