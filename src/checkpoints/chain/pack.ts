@@ -1,4 +1,4 @@
-import { zstdCompressSync, constants } from 'node:zlib'
+import { constants, zstdCompressSync } from 'node:zlib'
 import type { CheckpointStore, ObjectWriter } from '../port.ts'
 import { kinds, type ChunkEntry } from './format.ts'
 
@@ -18,8 +18,11 @@ const chunkOptions = { ...level1, chunkSize: 80 << 10 }
 /** The one pack of a save: chunks one after the other, each raw or compressed by itself. */
 export interface PackWriter {
   readonly key: string
-  /** Appends a chunk. Its bytes are copied or compressed before this returns; it waits only where the disk is behind. */
-  add(chunk: Buffer, pack: number): Promise<ChunkEntry>
+  /**
+   * Appends chunks, and says where they lie. Their bytes are copied or compressed before it returns. `packNumber` is asked
+   * only where there are any.
+   */
+  add(chunks: readonly Buffer[], packNumber: () => number): Promise<readonly ChunkEntry[]>
   /** Makes it durable; says its length. 0: nothing was stored, and there is no such object. */
   close(): Promise<number>
   abort(): Promise<void>
@@ -50,23 +53,36 @@ export const packWriter = (store: CheckpointStore, key: string): PackWriter => {
     filled = 0
   }
 
+  /** Null: it is kept as it is. */
+  const compressed = (chunk: Buffer): Buffer | null => {
+    if (untilSample-- === 0) {
+      shrinks = sampleShrinks(chunk)
+      untilSample = chunksASample - 1
+    }
+    if (!shrinks) return null
+    // in the thread pool, with a compressor for each of many chunks at once, the same took four times the CPU
+    const packed = zstdCompressSync(chunk, chunkOptions)
+    if (packed.length < chunk.length * worthwhile) return packed
+    // it was another kind of bytes than its neighbours: look again
+    untilSample = 0
+    return null
+  }
+
   return {
     key,
-    add: async (chunk, pack) => {
-      if (untilSample-- === 0) {
-        shrinks = sampleShrinks(chunk)
-        untilSample = chunksASample - 1
+    add: async (chunks, packNumber) => {
+      const entries: ChunkEntry[] = []
+      for (const chunk of chunks) {
+        const packed = compressed(chunk)
+        const stored = packed ?? chunk
+        if (filled + stored.length > filling.length) await flush()
+        stored.copy(filling, filled)
+        filled += stored.length
+        const kind = packed ? kinds.zstd : kinds.raw
+        entries.push({ kind, pack: packNumber(), offset: length, stored: stored.length })
+        length += stored.length
       }
-      const packed = shrinks ? compress(chunk) : null
-      // it was another kind of bytes: look again
-      if (shrinks && !packed) untilSample = 0
-      const stored = packed ?? chunk
-      if (filled + stored.length > filling.length) await flush()
-      stored.copy(filling, filled)
-      filled += stored.length
-      const offset = length
-      length += stored.length
-      return { kind: packed ? kinds.zstd : kinds.raw, pack, offset, stored: stored.length }
+      return entries
     },
     close: async () => {
       await flush()
@@ -84,10 +100,4 @@ export const packWriter = (store: CheckpointStore, key: string): PackWriter => {
 const sampleShrinks = (chunk: Buffer): boolean => {
   const sample = chunk.subarray(0, sampleBytes)
   return zstdCompressSync(sample, sampleOptions).length < sample.length * worthwhile
-}
-
-/** Null: it does not shrink enough to be worth the time. */
-const compress = (chunk: Buffer): Buffer | null => {
-  const packed = zstdCompressSync(chunk, chunkOptions)
-  return packed.length < chunk.length * worthwhile ? packed : null
 }

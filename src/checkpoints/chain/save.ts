@@ -1,17 +1,17 @@
 import { hash, randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { ChainGapError, CommitUnknownError, DamageError, HashMismatch, StoreError } from '../errors.ts'
+import { ChainGapError, CommitUnknownError, DamageError, StoreError } from '../errors.ts'
 import { saveFolder } from '../keys.ts'
 import type { ObjectWriter } from '../port.ts'
-import { chunkBytes, indexEntryBytes, indexSegmentBytes, kinds, writeEntry } from './format.ts'
+import { indexSegmentBytes } from './format.ts'
 import { knownChunks } from './known.ts'
 import type { Committed, Fenced, Manifest, SaveMeta, SavePlan, SaveWriter, StreamWriter } from './model.ts'
 import { packWriter } from './pack.ts'
 import { readManifest, readRecord } from './read.ts'
 import { encodeRecord, streamName } from './record.ts'
+import { chunkSink } from './sink.ts'
+import { streamWriter } from './stream-writer.ts'
 
-const zeros = Buffer.alloc(chunkBytes)
-const zeroHash = Buffer.alloc(32)
 /** How often, and how far apart, the taking of a slot is tried again where the store did not answer for certain. */
 const retries_ms = [50, 450]
 
@@ -81,47 +81,13 @@ const saveWriter = async (plan: SavePlan, folder: string, parent: Manifest | nul
     known = await knownChunks(plan, null, packOf)
   }
   const pack = packWriter(store, packKey)
-  let index: Buffer = Buffer.allocUnsafeSlow(1024 * indexEntryBytes)
-  let indexed = 0
+  const sink = chunkSink(known, pack, () => packOf(packKey, 0))
   const streams: { name: string; bytes: number }[] = []
   let current: string | null = null
   let broken: unknown = null
   /** `unknown`: the slot may have been taken by this save, so what it wrote is not removed any more */
   let state: 'writing' | 'durable' | 'unknown' | 'over' = 'writing'
   let encoded: { readonly manifest: Manifest; readonly bytes: Buffer } | null = null
-
-  const enter = (): number => {
-    if (indexed + indexEntryBytes > index.length) {
-      const larger = Buffer.allocUnsafeSlow(index.length * 2)
-      index.copy(larger)
-      index = larger
-    }
-    indexed += indexEntryBytes
-    return indexed - indexEntryBytes
-  }
-
-  const addChunk = async (chunk: Buffer, declared: string | null): Promise<void> => {
-    const at = enter()
-    if (isZeros(chunk)) {
-      if (declared !== null && declared !== hash('sha256', chunk)) throw mismatch()
-      zeroHash.copy(index, at)
-      writeEntry(index, at, { kind: kinds.zeros, pack: 0, offset: 0, stored: 0 })
-      return
-    }
-    const sha256 = hash('sha256', chunk, 'buffer')
-    if (declared !== null && declared !== sha256.toString('hex')) throw mismatch()
-    let entry = known.find(sha256, chunk.length)
-    if (!entry) {
-      entry = await pack.add(chunk, packOf(packKey, 0))
-      known.add(sha256, chunk.length, entry)
-    }
-    sha256.copy(index, at)
-    writeEntry(index, at, entry)
-  }
-  const mismatch = () =>
-    new HashMismatch(
-      `a chunk of ${current ?? 'a stream'} does not have the hash that it was sent with: it changed on the way`,
-    )
 
   /** What fails once makes the save impossible: a stream with a hole must never be committed. */
   const whole = async <T>(act: () => Promise<T>): Promise<T> => {
@@ -141,66 +107,18 @@ const saveWriter = async (plan: SavePlan, folder: string, parent: Manifest | nul
     if (!streamName.test(name) || streams.some((other) => other.name === name))
       throw new RangeError(`not a name for a stream, or one that is used: ${JSON.stringify(name)}`)
     current = name
-    let bytes = 0
-    let rest: Buffer | null = null
-    let restLength = 0
-    let short = false
-    const inOrder = () => {
-      if (current !== name) throw new Error(`the stream ${name} has ended`)
-    }
-    return {
-      write: (more) =>
+    return streamWriter(name, {
+      sink,
+      whole: (act) =>
         whole(async () => {
-          inOrder()
-          let left = Buffer.from(more.buffer, more.byteOffset, more.byteLength)
-          bytes += left.length
-          while (left.length > 0) {
-            if (restLength === 0 && left.length >= chunkBytes) {
-              await addChunk(left.subarray(0, chunkBytes), null)
-              left = left.subarray(chunkBytes)
-              continue
-            }
-            rest ??= Buffer.allocUnsafeSlow(chunkBytes)
-            const copied = left.copy(rest, restLength)
-            restLength += copied
-            left = left.subarray(copied)
-            if (restLength < chunkBytes) continue
-            restLength = 0
-            await addChunk(rest, null)
-          }
+          if (current !== name) throw new Error(`the stream ${name} has ended`)
+          return await act()
         }),
-      chunks: (payload, lengths, sha256) =>
-        whole(async () => {
-          inOrder()
-          if (restLength > 0) throw new RangeError('whole chunks cannot follow a part of one')
-          if (lengths.length !== sha256.length) throw new RangeError('not one hash for each chunk')
-          const all = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
-          let at = 0
-          for (const [i, length] of lengths.entries()) {
-            if (!Number.isInteger(length) || length < 1 || length > chunkBytes)
-              throw new RangeError(`a chunk has 1 to ${chunkBytes} bytes, not ${length}`)
-            if (short) throw new RangeError('only the last chunk of a stream may be short')
-            short = length < chunkBytes
-            const declared = sha256[i] ?? null
-            if (declared === null) await addChunk(zeros.subarray(0, length), null)
-            else {
-              if (at + length > all.length) throw new RangeError('fewer bytes than the chunks have together')
-              await addChunk(all.subarray(at, at + length), declared)
-              at += length
-            }
-            bytes += length
-          }
-          if (at !== all.length) throw new RangeError('more bytes than the chunks have together')
-        }),
-      end: () =>
-        whole(async () => {
-          inOrder()
-          if (rest && restLength > 0) await addChunk(rest.subarray(0, restLength), null)
-          current = null
-          streams.push({ name, bytes })
-          return bytes
-        }),
-    }
+      ended: (bytes) => {
+        current = null
+        streams.push({ name, bytes })
+      },
+    })
   }
 
   const makeDurable = async (): Promise<number> => {
@@ -208,16 +126,13 @@ const saveWriter = async (plan: SavePlan, folder: string, parent: Manifest | nul
     const own = packs.find((named) => named.key === packKey)
     if (own) own.bytes = storedBytes
     const object: ObjectWriter = await store.create(indexKey)
-    for (let at = 0; at < indexed; at += indexSegmentBytes)
-      await object.write(index.subarray(at, Math.min(at + indexSegmentBytes, indexed)))
+    for (const part of partsOf(sink.index())) await object.write(part)
     await object.close()
     return storedBytes
   }
 
   const manifestOf = (meta: SaveMeta, storedBytes: number): Manifest => {
-    const hashes: string[] = []
-    for (let at = 0; at < indexed; at += indexSegmentBytes)
-      hashes.push(hash('sha256', index.subarray(at, Math.min(at + indexSegmentBytes, indexed))))
+    const index = sink.index()
     return {
       is: 'manifest',
       job: jobId,
@@ -226,10 +141,10 @@ const saveWriter = async (plan: SavePlan, folder: string, parent: Manifest | nul
       token,
       ...meta,
       streams,
-      index: { key: indexKey, bytes: indexed, hashes },
+      index: { key: indexKey, bytes: index.length, hashes: partsOf(index).map((part) => hash('sha256', part)) },
       packs,
       bytes: streams.reduce((sum, { bytes }) => sum + bytes, 0),
-      storedBytes: storedBytes + indexed,
+      storedBytes: storedBytes + index.length,
     }
   }
 
@@ -288,7 +203,7 @@ const saveWriter = async (plan: SavePlan, folder: string, parent: Manifest | nul
   }
 }
 
-const isZeros = (chunk: Buffer): boolean =>
-  chunk[0] === 0 &&
-  chunk[chunk.length - 1] === 0 &&
-  (chunk.length === chunkBytes ? chunk.equals(zeros) : chunk.equals(zeros.subarray(0, chunk.length)))
+const partsOf = (index: Buffer): readonly Buffer[] =>
+  Array.from({ length: Math.ceil(index.length / indexSegmentBytes) }, (_, i) =>
+    index.subarray(i * indexSegmentBytes, (i + 1) * indexSegmentBytes),
+  )

@@ -1,6 +1,6 @@
-import { hash } from 'node:crypto'
 import { zstdDecompressSync } from 'node:zlib'
 import { DamageError } from '../errors.ts'
+import { digests } from './digest.ts'
 import {
   chunkBytes,
   chunksOf,
@@ -12,6 +12,8 @@ import {
 } from './format.ts'
 import type { Chain, Manifest, StreamPiece } from './model.ts'
 import { readIndexSegment } from './read.ts'
+
+const nothing = Buffer.alloc(0)
 
 /** So many chunks are read, verified and handed on together: 4 MiB. Two such pieces are in memory at a time. */
 const chunksAPiece = 64
@@ -128,17 +130,19 @@ const readPart = async (chain: Chain, manifest: Manifest, part: Part, into: Buff
         `its pack ${key} is cut off at ${offset + read.length}: ${length} bytes were to follow ${offset}`,
       )
     const bytes = Buffer.from(read.buffer, read.byteOffset, read.byteLength)
-    for (const { chunk, entry, at } of chunks) {
+    const plains = chunks.map(({ chunk, entry }) => {
       const stored = bytes.subarray(entry.offset - offset, entry.offset - offset + entry.stored)
-      const from = chunk * chunkBytes
-      const length = lengthOf(part, chunk)
-      const plain = entry.kind === kinds.raw ? stored : decompress(stored, length)
-      if (plain?.length !== length || !hash('sha256', plain, 'buffer').equals(part.index.subarray(at, at + 32)))
+      return entry.kind === kinds.raw ? stored : decompress(stored, lengthOf(part, chunk))
+    })
+    const hashes = await digests(plains.map((plain) => plain ?? nothing))
+    for (const [i, { chunk, entry, at }] of chunks.entries()) {
+      const plain = plains[i]
+      if (plain?.length !== lengthOf(part, chunk) || !hashes[i]?.equals(part.index.subarray(at, at + 32)))
         throw damaged(
           'chunk-damaged',
           `chunk ${part.first + chunk} of ${part.stream} is damaged, in ${key} at ${entry.offset}: it does not have its hash`,
         )
-      plain.copy(into, from)
+      plain.copy(into, chunk * chunkBytes)
     }
   }
   // a piece taken over from many saves has many runs: read a few at a time
