@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { version } from '../../src/cli/version.ts'
 
-const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
+const built = process.env['PORTAL_TEST_BUILT'] !== undefined
+const program = resolve(import.meta.dirname, built ? '../../dist/cli.js' : '../../src/cli/main.ts')
 
 export interface Ran {
   readonly code: number | null
