@@ -57,6 +57,8 @@ export class Engine {
     for (const attempt of alive) if (attempt.state !== 'intended') this.#context.agents.serve(attempt)
     for (const attempt of alive) if (attempt.logLimit !== null) this.#context.logs.cut(attempt.id, attempt.logLimit)
     for (const jobId of new Set(alive.map((attempt) => attempt.jobId))) this.wake(jobId)
+    for (const { id, state } of await this.#context.store.jobs({ ended: false, limit: Number.MAX_SAFE_INTEGER }))
+      if (state.is === 'queued' || state.is === 'resuming') this.#waiting.add(id)
     await this.#takeDue()
   }
 
@@ -126,7 +128,8 @@ export class Engine {
         const done = await this.#do(step, world, now)
         if (step.do === 'settle') this.wakeWaiting()
         if (done === 'again') continue
-        return this.#rest(world, done.later)
+        // the step may have changed what the rest is reckoned from
+        return this.#rest((await read()) ?? world, done.later)
       }
       const checked = await this.checks.look(context, this.#sights, world, read, now)
       if (checked.did === 'again') continue
