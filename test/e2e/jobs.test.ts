@@ -52,7 +52,14 @@ test('what scripts rely on: show --json has its fields', async () => {
 
 test('J-RUN-1 Ctrl-C lets go of a real job, which goes on', async () => {
   const length = nap()
-  const running = portal.person.start(['run', '--no-workdir', '--name', 'held-on', '--', ...sh(`echo begun; sleep ${length}; :`)])
+  const running = portal.person.start([
+    'run',
+    '--no-workdir',
+    '--name',
+    'held-on',
+    '--',
+    ...sh(`echo begun; sleep ${length}; :`),
+  ])
   await running.until('begun')
   running.child.kill('SIGINT')
   expect((await running.done).code).toBe(130)
@@ -64,7 +71,9 @@ test('J-RUN-1 Ctrl-C lets go of a real job, which goes on', async () => {
 })
 
 test('J-STOP-1 a stop asks first: what the job says in its last moment is in its log', async () => {
-  const job = await portal.run({ command: sh('trap "echo bye; exit 0" TERM; echo begun; while :; do sleep 0.05; done') })
+  const job = await portal.run({
+    command: sh('trap "echo bye; exit 0" TERM; echo begun; while :; do sleep 0.05; done'),
+  })
   await job.line('begun')
   await portal.client.stop({ params: { ref: job.id } })
   const { log, end } = await job.end()
@@ -91,7 +100,9 @@ test('a double fork out of session and environment does not get away, neither fr
   const [stopped, over] = [nap(), nap()]
   const away = (length: string) => `(setsid env -i ${process.env['SHELL'] ?? '/bin/sh'} -c "exec sleep ${length}" &)`
   const forks = async (length: string) => {
-    await expect.poll(() => napping(length).filter(({ args }) => args[0] === 'sleep').length, { timeout: 10_000 }).toBe(1)
+    await expect
+      .poll(() => napping(length).filter(({ args }) => args[0] === 'sleep').length, { timeout: 10_000 })
+      .toBe(1)
     return napping(length)
   }
   const job = await portal.run({ command: sh(`${away(stopped)}; echo begun; sleep 1000; :`) })
@@ -125,7 +136,18 @@ test('a command that does not exist, a missing interpreter, a file that is no pr
 
 test('a working directory that vanished before its machine could fetch it: the job fails saying so', async () => {
   const folder = work('vanishing', { x: 'y' })
-  const { code } = await portal.person.run(['run', '-d', '--name', 'vanishing', '--on', 'practice', '-w', folder, '--', 'true'])
+  const { code } = await portal.person.run([
+    'run',
+    '-d',
+    '--name',
+    'vanishing',
+    '--on',
+    'practice',
+    '-w',
+    folder,
+    '--',
+    'true',
+  ])
   expect(code).toBe(0)
   const sent = homeFiles.workdirs(portal.home)
   for (const name of readdirSync(sent)) rmSync(join(sent, name))

@@ -16,7 +16,11 @@ const root = resolve(import.meta.dirname, '../..')
 /** What was built is tested where `npm test` built it, the sources otherwise. */
 const built = process.env['PORTAL_TEST_BUILT'] !== undefined
 const programs = built
-  ? { control: join(root, 'dist/control.js'), agent: join(root, 'dist/agent.js'), practice: join(root, 'dist/practice.js') }
+  ? {
+      control: join(root, 'dist/control.js'),
+      agent: join(root, 'dist/agent.js'),
+      practice: join(root, 'dist/practice.js'),
+    }
   : {
       control: join(root, 'src/control/main.ts'),
       agent: join(root, 'src/agent/main.ts'),
@@ -30,10 +34,7 @@ export const sdkPython = join(root, 'sdk/python')
 
 /** This machine's Python itself, not a shim that looks for one at each start; null: none that will do. */
 export const python = ((): string | null => {
-  const asked = spawnSync('python3', [
-    '-c',
-    'import sys; print(sys.executable if sys.version_info >= (3, 9) else "")',
-  ])
+  const asked = spawnSync('python3', ['-c', 'import sys; print(sys.executable if sys.version_info >= (3, 9) else "")'])
   return asked.status === 0 ? asked.stdout.toString().trim() || null : null
 })()
 export const whyNoPython = 'no python3 of 3.9 or newer here: apt-get install python3'
@@ -146,13 +147,20 @@ export class Installation {
       case 'agent': {
         const machine = await this.#machineOf(attempt)
         return here.filter(
-          (one) => isNode(one) && one.args.includes(programs.agent) && one.args.at(-1) === join(machine, 'bootstrap.json'),
+          (one) =>
+            isNode(one) && one.args.includes(programs.agent) && one.args.at(-1) === join(machine, 'bootstrap.json'),
         )
       }
       case 'keeper':
         return here.filter((one) => one.args[2] === 'keep' && folder(one))
       case 'job': {
-        const first = here.find((one) => one.args.includes('first') && !one.args.includes('keep') && folder(one) && !one.args[0]?.endsWith('unshare'))
+        const first = here.find(
+          (one) =>
+            one.args.includes('first') &&
+            !one.args.includes('keep') &&
+            folder(one) &&
+            !one.args[0]?.endsWith('unshare'),
+        )
         const inside = first ? descendants(first.pid) : []
         return here.filter(({ pid }) => inside.includes(pid))
       }
@@ -204,10 +212,14 @@ export class Installation {
     const { machines } = await this.client.practice()
     const attempts = join(this.home, 'agents/this-machine/attempts')
     return [
-      ...machines.filter(({ state }) => state !== 'ended').map(({ id, state, attempt }) => `machine ${id} ${state} for ${attempt}`),
+      ...machines
+        .filter(({ state }) => state !== 'ended')
+        .map(({ id, state, attempt }) => `machine ${id} ${state} for ${attempt}`),
       ...(existsSync(attempts) ? readdirSync(attempts).map((name) => `folder ${name}`) : []),
       ...processesNaming(this.folder)
-        .filter(({ args }) => args[2] === 'keep' || args.some((arg) => arg.startsWith(this.outside) || arg.startsWith(jobs)))
+        .filter(
+          ({ args }) => args[2] === 'keep' || args.some((arg) => arg.startsWith(this.outside) || arg.startsWith(jobs)),
+        )
         .map(told),
     ]
   }

@@ -77,14 +77,22 @@ export class JobWatch {
   /** Follows the log until it contains the text, and gives what there is by then. */
   async line(text: string): Promise<string> {
     let log = ''
-    await this.#followLog((piece) => (log += piece).includes(text), `a log with ${JSON.stringify(text)}`, () => log)
+    await this.#followLog(
+      (piece) => (log += piece).includes(text),
+      `a log with ${JSON.stringify(text)}`,
+      () => log,
+    )
     return log
   }
 
   /** Follows the log to its end, which comes when the job has ended or is suspended. */
   async end(): Promise<{ readonly log: string; readonly end: LogEnd }> {
     let log = ''
-    const end = await this.#followLog((piece) => void (log += piece), 'the end of the log', () => log)
+    const end = await this.#followLog(
+      (piece) => void (log += piece),
+      'the end of the log',
+      () => log,
+    )
     if (!end) throw new Error('a log was followed, and had no end')
     return { log, end }
   }

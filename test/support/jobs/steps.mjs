@@ -4,8 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { job } from 'portal/sdk'
 
 const trace = openSync(process.env.TRACE, 'a', 0o600)
-const tell = (word, step) =>
-  writeSync(trace, `${word} ${job.attempt} ${step} ${process.hrtime.bigint() / 1000n}\n`)
+const tell = (word, step) => writeSync(trace, `${word} ${job.attempt} ${step} ${process.hrtime.bigint() / 1000n}\n`)
 
 const state = await job.state({ step: 0, x: 1, ballast: new Uint8Array(Number(process.env.BALLAST ?? 1000)) })
 tell('begin', state.step)
