@@ -95,7 +95,7 @@ export class Installation {
       child.once('exit', (code) => reject(new Error(`the control plane ended with ${code}: ${said}`)))
     })
     const serving = readServing(this.home)
-    if (serving?.pid !== child.pid) throw new Error(`serve.json names process ${serving?.pid}, not ${child.pid}`)
+    if (!serving || serving.pid !== child.pid) throw new Error(`serve.json does not name process ${child.pid}`)
     this.#client = createClient({ url: serving.url, token: readToken(this.home) })
   }
 
