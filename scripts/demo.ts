@@ -26,7 +26,7 @@ const choose = async () => {
 
 const jobs = await choose()
 const stage = new Stage([jobs.train, jobs.connection])
-const training = ['--steps', '1500', '--pace', '0.006']
+const training = ['--steps', '3000', '--pace', '0.006']
 const parts: { part: string; took: string }[] = []
 
 const part = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
@@ -86,7 +86,7 @@ const play = async (): Promise<void> => {
     await stage.until('train', 'running', ({ state }) => state === 'running')
   })
   say('(the same training runs beside it without Portal, never interrupted, to compare with)')
-  const first = await stage.until('train', 'a fifth done', isAt(0.2))
+  const first = await stage.until('train', 'a tenth done', isAt(0.1))
   say(`it runs at ${first.offer ?? '?'}, ${first.progress?.done ?? 0} of ${first.progress?.total ?? 0} steps done`)
 
   title(2, 'The provider takes the machine back')
@@ -99,7 +99,7 @@ const play = async (): Promise<void> => {
 
   title(3, 'A person resumes it')
   await part('placed anew, restored, verified', () => stage.type(['resume', 'train']))
-  const second = await stage.until('train', 'half done', isAt(0.5))
+  const second = await stage.until('train', 'two fifths done', isAt(0.4))
   say(`it runs at ${second.offer ?? '?'}, ${second.progress?.done ?? 0} of ${second.progress?.total ?? 0} steps done`)
 
   title(4, 'A cheaper machine appears')
@@ -121,7 +121,7 @@ const play = async (): Promise<void> => {
   say(
     pc.green(`the same ${lines(alone).length} lines as the uninterrupted run: same loss, same weights to the last bit`),
   )
-  await stage.type(['explain', 'train'])
+  await stage.type(['explain', 'train'], 0, (line) => !/ rested  /.test(line))
 
   title(6, 'A job that cannot be carried is refused, and runs on')
   await stage.type(['run', '-d', '--name', 'linked', '--on', 'practice', '--', jobs.program, jobs.connection])

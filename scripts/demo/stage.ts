@@ -55,12 +55,17 @@ export class Stage {
     return ran(join(root, 'bin/portal'), args, this.work, this.env)
   }
 
-  /** Shows the command and what it printed. @throws DemoError when it ends otherwise than expected */
-  async type(args: readonly string[], expected = 0): Promise<Ran> {
+  /**
+   * Shows the command and what it printed, lines that are not `wanted` only counted.
+   * @throws DemoError when it ends otherwise than expected
+   */
+  async type(args: readonly string[], expected = 0, wanted: (line: string) => boolean = () => true): Promise<Ran> {
     say(pc.bold(`$ portal ${args.join(' ')}`))
     const result = await this.portal(args)
-    for (const line of `${result.stdout}${result.stderr}`.trimEnd().split('\n'))
-      if (line !== '') say(pc.dim(`  ${line}`))
+    const lines = `${result.stdout}${result.stderr}`.split('\n').filter((line) => line !== '')
+    const shown = lines.filter(wanted)
+    for (const line of shown) say(pc.dim(`  ${line}`))
+    if (shown.length < lines.length) say(pc.dim(`  … and ${lines.length - shown.length} lines that are left out here`))
     if (result.code !== expected)
       throw new DemoError(`portal ${args.join(' ')} ended with ${result.code}, not ${expected}`)
     return result

@@ -133,7 +133,9 @@ const endedFirst = (what: Asked, job: JobView): PortalError =>
 export const stepTimes = (events: readonly EventView[]): readonly { readonly step: string; readonly ms: number }[] => {
   const times = events.findLast(({ kind }) => kind === 'move.committed')?.facts['times']
   if (typeof times !== 'object' || times === null) return []
-  const marks = Object.entries(times as Readonly<Record<string, number>>).sort(([, a], [, b]) => a - b)
+  const marks = Object.entries(times as Readonly<Record<string, number>>)
+    .filter(([step]) => step in steps)
+    .sort(([, a], [, b]) => a - b)
   return marks.slice(0, -1).map(([step, at], index) => ({
     step: plain(step),
     ms: (marks[index + 1] as [string, number])[1] - at,

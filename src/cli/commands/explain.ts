@@ -38,7 +38,7 @@ export const render = (
 ): string => {
   const now = cli.now()
   const { bold, dim } = cli.colors
-  const parts = [`${bold(plain(name))}: ${plain(sentence)}`]
+  const parts = [sentence.startsWith(name) ? plain(sentence) : `${bold(plain(name))}: ${plain(sentence)}`]
   if (decisions.length > 0)
     parts.push(`${bold('decisions')}, newest first\n${decisionTable(cli, decisions, withFacts)}`)
   const told = events.filter(({ why }) => why !== null)
@@ -62,8 +62,9 @@ export const render = (
 const decisionTable = (cli: Cli, decisions: readonly DecisionView[], withFacts: boolean): string => {
   const now = cli.now()
   const { dim } = cli.colors
+  const sorted = decisions.toSorted((a, b) => b.lastAt - a.lastAt)
   const lines = table(
-    decisions,
+    sorted,
     [
       { title: 'WHEN', cell: ({ lastAt }) => clock(lastAt, now) },
       { title: 'POLICY', cell: ({ policy }) => policy },
@@ -86,7 +87,7 @@ const decisionTable = (cli: Cli, decisions: readonly DecisionView[], withFacts: 
     .flatMap((line, index) =>
       index === 0
         ? [line]
-        : [line, ...factLines(decisions[index - 1] as DecisionView).map((fact) => dim(`      ${fact}`))],
+        : [line, ...factLines(sorted[index - 1] as DecisionView).map((fact) => dim(`      ${fact}`))],
     )
     .join('\n')
 }
