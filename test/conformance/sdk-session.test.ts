@@ -309,6 +309,24 @@ describe('save', () => {
     await sdk.expect('go')
   })
 
+  test('a job that leaves while its files are added has no checkpoint of that moment', async () => {
+    const chain = chainOn(memoryStore())
+    const { server, sdk } = await atSafePoint()
+    const gone = disconnected(server)
+    const saving = server.save(
+      order(chain, {
+        more: async () => {
+          sdk.close()
+          await gone
+          return []
+        },
+      }),
+    )
+    await sdk.save(state)
+    expect(await saving).toMatchObject({ is: 'failed' })
+    expect(await chain.store.slots('job')).toEqual([])
+  })
+
   test('K-STRICT-3 a file that cannot be carried refuses the save', async () => {
     const values = [{ path: 'out.bin', type: 'file', reason: 'changed while it was read', advice: 'stop writing' }]
     const { sdk, saving, chain } = await saved(undefined, { more: async () => values })

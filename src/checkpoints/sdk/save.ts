@@ -40,7 +40,8 @@ export const saveAt = async (
     await connection.send({ t: 'save', id })
     const received = await receive(connection, id, writer, limits)
     if (received.is === 'refused') return received
-    const outcome = received.is === 'whole' ? await finish(writer, received, order) : received
+    const isThere = () => connection.ended === null
+    const outcome = received.is === 'whole' ? await finish(writer, received, order, isThere) : received
     if (outcome.is === 'committed') {
       const told = { ...outcome, ms: performance.now() - began }
       // the checkpoint counts, whether or not the job still hears of it
@@ -106,10 +107,13 @@ const finish = async (
   writer: SaveWriter,
   { save, digest }: Extract<Received, { is: 'whole' }>,
   order: SaveOrder,
+  isThere: () => boolean,
 ): Promise<Exclude<SaveOutcome, { is: 'committed' }> | Omit<Extract<SaveOutcome, { is: 'committed' }>, 'ms'>> => {
   try {
     const refused = (await order.more?.(writer)) ?? []
     if (refused.length > 0) return { is: 'refused', values: refused }
+    // a job without its connection runs on: what was added meanwhile may be of another moment than its values
+    if (order.more && !isThere()) return { is: 'failed', why: 'the job left while its files were added' }
     const { values, environment, meta } = save
     // a checkpoint that could not be announced to the next attempt must not become one
     const announcing = Buffer.byteLength(JSON.stringify({ values, environment, meta, streams: save.streams }))
