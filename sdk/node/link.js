@@ -4,9 +4,12 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
 
-const { DONE, SLOTS, SLOT_BYTES, TOTAL, TURNS, WAKE } = /** @type {typeof import('./shared.cjs')} */ (
+const { BEAT, DONE, SLOTS, SLOT_BYTES, TOTAL, TURNS, WAKE } = /** @type {typeof import('./shared.cjs')} */ (
   createRequire(import.meta.url)('./shared.cjs')
 )
+
+const LOOK_MS = 1_000
+const MOST_SILENT_LOOKS = 30
 
 export class Link {
   /** @param {{ socketPath: string, flagPath: string, hello: object }} options @param {SharedArrayBuffer} control */
@@ -39,13 +42,20 @@ export class Link {
     this.port.postMessage(message)
   }
 
-  /** The worker's next message; stops this thread until there is one. @returns {any} */
+  /** The worker's next message; stops this thread until there is one. `dead`: the worker is no more. @returns {any} */
   receive() {
+    let beat = -1
+    let silent = 0
     for (;;) {
       const seen = Atomics.load(this.wake, WAKE)
       const found = receiveMessageOnPort(this.port)
       if (found) return found.message
-      Atomics.wait(this.wake, WAKE, seen, 1_000)
+      if (Atomics.wait(this.wake, WAKE, seen, LOOK_MS) !== 'timed-out') continue
+      // a process that is frozen stands still as a whole, so looks are counted, not time
+      const now = Atomics.load(this.wake, BEAT)
+      silent = now === beat ? silent + 1 : 0
+      beat = now
+      if (silent >= MOST_SILENT_LOOKS) return { t: 'dead' }
     }
   }
 

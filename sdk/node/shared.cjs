@@ -11,6 +11,8 @@ module.exports = {
   WANTED: 1,
   /** i32 (index): counts the messages for the job's thread, which waits on it */
   WAKE: 1,
+  /** i32 (index): goes on as long as the worker lives */
+  BEAT: 10,
   /** f64 (index): safe points passed; progress done and total */
   TURNS: 1,
   DONE: 2,

@@ -17,6 +17,7 @@ const { DigestOfBytes } = /** @type {typeof import('./digest.cjs')} */ (require(
 export const EXIT_CODE = 75
 const MOST_TOPS = 10_000
 const MOST_PATHS_BYTES = 4 << 20
+const LONGEST_PATH = 100
 
 /**
  * @typedef {{
@@ -71,6 +72,8 @@ export const begin = (talk) => {
         return exitJob(`the checkpoint is damaged and was not opened: ${message.what}`)
       case 'exit':
         return exitJob(`this attempt ends: ${message.why}`)
+      case 'dead':
+        return exitJob('the thread that speaks with the agent is gone')
       case 'run':
         return undefined
       default:
@@ -118,7 +121,8 @@ const refuse = (talk, values, why) => {
   for (;;) {
     const message = talk.link.receive()
     if (message.t === 'exit') return exitJob(`this attempt ends: ${message.why}`)
-    if (message.t === 'lost') return exitJob('this attempt ends: its state could not be restored')
+    if (message.t === 'lost' || message.t === 'dead')
+      return exitJob('this attempt ends: its state could not be restored')
   }
 }
 
@@ -178,6 +182,7 @@ export const atSafePoint = (talk, turn, asks) => {
         case 'go':
         case 'away':
         case 'lost':
+        case 'dead':
           return undefined
         default:
         // `committed` and `save-failed` change nothing here: the agent leads on until `go`
@@ -262,7 +267,7 @@ const answerSave = (talk, id, undo) => {
   }
   talk.link.post({ t: 'begin-save', frame })
   const sender = new Sender(talk.link, id, (message) => {
-    if (message.t === 'lost') throw new Lost()
+    if (message.t === 'lost' || message.t === 'dead') throw new Lost()
     if (message.t === 'exit') exitJob(`this attempt ends: ${message.why}`)
   })
   sender.start('graph')
@@ -281,9 +286,10 @@ const layout = (walk) => {
   let room = MOST_PATHS_BYTES
   return walk.buffers.map(({ offset, bytes, number }) => {
     const path = room > 0 ? (walk.originOf[number]?.path() ?? null) : null
-    const plain = path?.map((step) =>
-      step === bufferStep ? BUFFER_IN_PATH : typeof step === 'number' ? String(step) : step,
-    )
+    const plain =
+      path && path.length <= LONGEST_PATH
+        ? path.map((step) => (step === bufferStep ? BUFFER_IN_PATH : typeof step === 'number' ? String(step) : step))
+        : null
     const simple = plain?.every((step) => typeof step === 'string' || step === BUFFER_IN_PATH) ? plain : null
     if (simple) room -= JSON.stringify(simple).length
     return /** @type {import('./incoming.js').PlacedBuffer} */ ([offset, bytes.length, simple ?? null])

@@ -12,7 +12,7 @@ const { connect } = require('node:net')
 const { workerData } = require('node:worker_threads')
 const { CHUNK, StateDigest, isZero, sha256 } = require('./digest.cjs')
 const { FrameReader, frameHead } = require('./frames.cjs')
-const { ASKED, DONE, SLOTS, SLOT_BYTES, TOTAL, TURNS, WAKE } = require('./shared.cjs')
+const { ASKED, BEAT, DONE, SLOTS, SLOT_BYTES, TOTAL, TURNS, WAKE } = require('./shared.cjs')
 
 const LOOK_MS = 100
 const COUNTERS_MS = 250
@@ -354,6 +354,9 @@ port.on('message', (/** @type {any} */ message) => {
 })
 process.on('uncaughtException', () => socket?.destroy())
 
-setInterval(look, LOOK_MS)
+setInterval(() => {
+  Atomics.add(wake, BEAT, 1)
+  look()
+}, LOOK_MS)
 setInterval(writeCounters, COUNTERS_MS)
 void keepConnected()

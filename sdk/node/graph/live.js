@@ -82,8 +82,11 @@ export const fits = (restore, number, record, candidate) => {
   }
 }
 
-/** One step on from a live object, without running anything of the job's. @param {any} object @param {PathStep} step @returns {any} */
-export const follow = (object, step) => {
+/**
+ * One step on from a live object, without running anything of the job's.
+ * @param {any} object @param {PathStep} step @param {Map<object, unknown[]>} [entries] what was listed already @returns {any}
+ */
+export const follow = (object, step, entries = new Map()) => {
   if (typeof object !== 'object' || object === null) return undefined
   const kind = kindOf(object)
   if (typeof kind !== 'number') return undefined
@@ -99,32 +102,28 @@ export const follow = (object, step) => {
           : undefined
     case 'at':
       if (kind !== Kind.map) return undefined
-      return step.byNumber ? entry(object, step.value)?.[1] : mapGet(object, step.value)
+      return step.byNumber ? listed(object, kind, entries)[Number(step.value) * 2 + 1] : mapGet(object, step.value)
     case 'key':
-      return kind === Kind.map ? entry(object, step.value)?.[0] : undefined
-    case 'member': {
-      if (kind !== Kind.set) return undefined
-      let at = 0
-      let found
-      setForEach(object, (/** @type {unknown} */ member) => {
-        if (at++ === step.value) found = member
-      })
-      return found
-    }
+      return kind === Kind.map ? listed(object, kind, entries)[Number(step.value) * 2] : undefined
+    case 'member':
+      return kind === Kind.set ? listed(object, kind, entries)[Number(step.value)] : undefined
     default:
       return undefined
   }
 }
 
-/** @param {object} map @param {unknown} number @returns {[unknown, unknown] | undefined} */
-const entry = (map, number) => {
-  let at = 0
-  /** @type {[unknown, unknown] | undefined} */
-  let found
-  mapForEach(map, (/** @type {unknown} */ value, /** @type {unknown} */ key) => {
-    if (at++ === number) found = [key, value]
-  })
-  return found
+/** A set's members, or a map's keys and values in turn. @param {object} object @param {number} kind @param {Map<object, unknown[]>} entries */
+const listed = (object, kind, entries) => {
+  let list = entries.get(object)
+  if (!list) {
+    /** @type {unknown[]} */
+    const found = []
+    if (kind === Kind.map)
+      mapForEach(object, (/** @type {unknown} */ value, /** @type {unknown} */ key) => found.push(key, value))
+    else setForEach(object, (/** @type {unknown} */ member) => found.push(member))
+    entries.set(object, (list = found))
+  }
+  return list
 }
 
 /** @param {Record_} record */

@@ -21,7 +21,7 @@ export class Origin {
   /** The one origin that is reached from here by this step. @param {PathStep} step @returns {Origin} */
   child(step) {
     this.children ??= new Map()
-    const key = typeof step === 'number' ? String(step) : typeof step === 'object' ? step.kind : step
+    const key = keyOf(step)
     const list = this.children.get(key)
     const found = list?.find((child) => sameStep(child.step, step))
     if (found) return found
@@ -37,6 +37,13 @@ export class Origin {
     for (let at = /** @type {Origin} */ (this); at.parent !== null; at = at.parent) steps.push(at.step)
     return steps.toReversed()
   }
+}
+
+/** Steps that are not the same may share a key, the same ones always do. @param {PathStep} step */
+const keyOf = (step) => {
+  if (typeof step === 'number') return String(step)
+  if (typeof step !== 'object') return step
+  return typeof step.value === 'symbol' ? step.value : `${step.kind} ${typeof step.value} ${String(step.value)}`
 }
 
 export class Origins {

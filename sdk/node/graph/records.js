@@ -8,7 +8,7 @@ import { bufferStep, dataStep, prototypeStep, Step } from './path.js'
  * @typedef {import('./path.js').PathStep} PathStep
  * @typedef {{ key: PropertyKey, value: unknown, attributes: number }} Property
  * @typedef {{
- *   kind: number, flags: number, moved: PathStep[] | null,
+ *   kind: number, flags: number, moved: { from: number, steps: PathStep[] } | null,
  *   prototype: { do: 'usual' | 'null' } | { do: 'builtin' | 'named', name: string } | { do: 'ref', value: unknown },
  *   name: string, length: number, maxLength: number, offset: number, value: unknown, fixed: boolean,
  *   bytes: Uint8Array | null, keys: unknown[], items: unknown[], attributes: number[] | null, indices: number[] | null,
@@ -121,6 +121,7 @@ export class Records {
   }
 
   path() {
+    const from = this.reader.count()
     const steps = []
     for (let left = this.reader.countOfBytes(); left > 0; left--) {
       if (this.reader.byte() === 0) {
@@ -132,7 +133,7 @@ export class Records {
       const byNumber = this.reader.byte() === 1
       steps.push(new Step(/** @type {any} */ (kind), this.value(''), byNumber))
     }
-    return steps
+    return { from, steps }
   }
 
   /** @returns {Record_['prototype']} */

@@ -57,6 +57,10 @@ export class Restore {
     this.steps = ['']
     /** @type {(Origin | null)[]} */
     this.originOf = []
+    /** places at the start that records call by number @type {{ origin: Origin, candidate: any }[]} */
+    this.places = []
+    /** entries of the script's own maps and sets, by number @type {Map<object, unknown[]>} */
+    this.entries = new Map()
     /** live objects that have found their content @type {Map<object, number>} */
     this.taken = new Map()
     /** @type {{ number: number, record: Record_, candidate: any }[]} */
@@ -73,6 +77,7 @@ export class Restore {
   /** @param {object} root the script's own state */
   run(root) {
     this.root = root
+    this.places.push({ origin: this.origins.root, candidate: root })
     const unknown = this.scan()
     this.makeViews()
     for (const name of unknown)
@@ -130,9 +135,8 @@ export class Restore {
       this.missing.add(name)
       this.refuse(number, name, 'its class is not known here by this name', registerAdvice(name))
     }
-    const origin = this.findOrigin(number, record)
+    const { origin, candidate } = this.find(number, record)
     this.originOf.push(origin)
-    const candidate = number === 0 ? this.root : origin ? this.candidate(number, record) : undefined
     const usable = number === 0 || (candidate !== undefined && fits(this, number, record, candidate))
     this.live.push(usable && record.kind !== Kind.custom)
     if (record.kind === Kind.arrayBuffer) this.placeBuffer(number, record, usable ? candidate : undefined)
@@ -142,28 +146,31 @@ export class Restore {
       this.views.push({ number, record, candidate: usable ? candidate : undefined })
   }
 
-  /** @param {number} number @param {Record_} record @returns {Origin | null} */
-  findOrigin(number, record) {
-    if (number === 0) return this.origins.root
-    if (record.flags & Flag.fresh) return null
-    if (record.moved) {
-      let origin = this.origins.root
-      for (const step of record.moved) origin = origin.child(step)
-      return origin
+  /**
+   * Where the object stood at the start, and what stands there now.
+   * @param {number} number @param {Record_} record @returns {{ origin: Origin | null, candidate: any }}
+   */
+  find(number, record) {
+    if (number === 0) return { origin: this.origins.root, candidate: this.root }
+    if (record.flags & Flag.fresh) return { origin: null, candidate: undefined }
+    if (record.moved) return this.movedFrom(record.moved)
+    const parent = /** @type {number} */ (this.parents[number])
+    const step = /** @type {PathStep} */ (this.steps[number])
+    return {
+      origin: this.originOf[parent]?.child(step) ?? null,
+      candidate: this.live[parent] ? objectOnly(follow(this.objects[parent], step, this.entries)) : undefined,
     }
-    const parent = this.originOf[/** @type {number} */ (this.parents[number])]
-    return parent ? parent.child(/** @type {PathStep} */ (this.steps[number])) : null
   }
 
-  /** The script's own object for a record, if there is an object in its place. @param {number} number @param {Record_} record */
-  candidate(number, record) {
-    const parent = /** @type {number} */ (this.parents[number])
-    const found = record.moved
-      ? record.moved.reduce(follow, this.root)
-      : this.live[parent]
-        ? follow(this.objects[parent], /** @type {PathStep} */ (this.steps[number]))
-        : undefined
-    return typeof found === 'object' && found !== null ? found : undefined
+  /** @param {{ from: number, steps: PathStep[] }} moved */
+  movedFrom({ from, steps }) {
+    let place = this.places[from]
+    if (!place) throw new FormatError('a place that was not described')
+    for (const step of steps) {
+      place = { origin: place.origin.child(step), candidate: objectOnly(follow(place.candidate, step, this.entries)) }
+      this.places.push(place)
+    }
+    return place
   }
 
   /** @param {number} number @param {Record_} record @param {ArrayBuffer | undefined} live the script's own, if it has one there */
@@ -318,6 +325,9 @@ export class Restore {
     this.objects[number] = made
   }
 }
+
+/** @param {unknown} found */
+const objectOnly = (found) => (typeof found === 'object' && found !== null ? found : undefined)
 
 /** @param {string} name */
 const registerAdvice = (name) =>

@@ -85,6 +85,8 @@ export class Walk {
     this.tops = []
     /** @type {(Origin | null)[]} */
     this.originOf = []
+    /** places at the start that were written already @type {Map<Origin, number>} */
+    this.originNumbers = new Map()
     /** @type {Map<object | null, PrototypeVerdict>} */
     this.verdicts = new Map()
     this.shapes = new Shape()
@@ -285,7 +287,7 @@ export class Walk {
         (described ? Flag.described : 0) |
         origin,
     )
-    if (origin === Flag.moved) this.path(/** @type {Origin} */ (this.originOf[number]).path())
+    if (origin === Flag.moved) this.movedFrom(/** @type {Origin} */ (this.originOf[number]))
     if (special) this.prototype(prototype, /** @type {PrototypeVerdict} */ (verdict))
     writeBody(this, object, kind, number)
     if (keys.length > 0) {
@@ -329,20 +331,34 @@ export class Walk {
     return same ? 0 : Flag.moved
   }
 
-  /** @param {PathStep[]} steps */
-  path(steps) {
+  /**
+   * Where an object stood at the start: the steps from a place that was written before, so that a long list turned round
+   * does not write its whole length for each of its parts. @param {Origin} origin
+   */
+  movedFrom(origin) {
     const { out } = this
+    const steps = []
+    let at = origin
+    for (; at.parent !== null && !this.originNumbers.has(at); at = at.parent) steps.push(at)
+    out.count(this.originNumbers.get(at) ?? 0)
     out.count(steps.length)
-    for (const step of steps) {
-      if (step instanceof Step) {
-        out.byte(1)
-        out.string(step.kind)
-        out.byte(step.byNumber ? 1 : 0)
-        this.value(step.value, step)
-      } else {
-        out.byte(0)
-        this.value(typeof step === 'number' ? String(step) : step, step)
-      }
+    for (const each of steps.toReversed()) {
+      this.originNumbers.set(each, this.originNumbers.size + 1)
+      this.step(each.step)
+    }
+  }
+
+  /** @param {PathStep} step */
+  step(step) {
+    const { out } = this
+    if (step instanceof Step) {
+      out.byte(1)
+      out.string(step.kind)
+      out.byte(step.byNumber ? 1 : 0)
+      this.value(step.value, step)
+    } else {
+      out.byte(0)
+      this.value(typeof step === 'number' ? String(step) : step, step)
     }
   }
 
@@ -373,7 +389,7 @@ export class Walk {
     out.byte(Kind.custom)
     const origin = this.originFlag(number)
     out.byte(origin)
-    if (origin === Flag.moved) this.path(/** @type {Origin} */ (this.originOf[number]).path())
+    if (origin === Flag.moved) this.movedFrom(/** @type {Origin} */ (this.originOf[number]))
     out.string(verdict.name)
     if (this.parents[number] === 0) this.noteTop(number, Kind.custom, verdict)
     if (this.discover) return out.byte(Tag.undefined)
