@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pc from 'picocolors'
+import { endProcessesNaming } from '../../test/support/leftovers.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -98,43 +99,10 @@ export class Stage {
     for (const { name } of running) await this.portal(['stop', '--now', name])
     await this.portal(['serve', 'stop'])
     // the practice cloud and this machine's agent outlive the control plane, as they must: they are ended by hand
-    for (let tries = 0; tries < 50; tries++) {
-      const left = this.processes()
-      if (left.length === 0) break
-      for (const { pid } of left) signal(pid, tries < 30 ? 'SIGTERM' : 'SIGKILL')
-      await sleep(100)
-    }
-    const left = this.processes().map(({ pid, command }) => `process ${pid}: ${command}`)
+    const processes = await endProcessesNaming(this.folder)
+    const left = processes.map(({ pid, command }) => `process ${pid}: ${command}`)
     rmSync(this.folder, { recursive: true, force: true })
     return existsSync(this.folder) ? [...left, `folder ${this.folder}`] : left
-  }
-
-  /** Processes that this demo's folder is named by, on their command line or in their environment. */
-  processes(): readonly { readonly pid: number; readonly command: string }[] {
-    if (!existsSync('/proc/self/environ')) return []
-    return readdirSync('/proc').flatMap((name) => {
-      const pid = Number(name)
-      if (!Number.isInteger(pid) || pid === process.pid) return []
-      const command = readOr(`/proc/${name}/cmdline`)
-      const named = command.includes(this.folder) || readOr(`/proc/${name}/environ`).includes(this.folder)
-      return named ? [{ pid, command: command.replaceAll('\0', ' ').trim() }] : []
-    })
-  }
-}
-
-const readOr = (file: string): string => {
-  try {
-    return readFileSync(file, 'latin1')
-  } catch {
-    return ''
-  }
-}
-
-const signal = (pid: number, name: NodeJS.Signals): void => {
-  try {
-    process.kill(pid, name)
-  } catch {
-    // it has gone meanwhile
   }
 }
 

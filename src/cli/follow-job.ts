@@ -20,6 +20,8 @@ interface FollowJob {
 
 /** The exit code of a job that was suspended while it was followed. */
 const suspendedCode = 75
+/** How long after its end a job's last events are waited for. */
+const lastWords_ms = 200
 
 /**
  * Follows a job to its end: its log on stdout, what happens to it on stderr. Ctrl-C lets go of it, never ends it.
@@ -51,9 +53,7 @@ export const followJob = async (cli: Cli, first: Client, job: JobView, options: 
       else end = event.data
     }
   } finally {
-    // what happened last may still be on its way
-    if (end !== null)
-      await Promise.race([events, new Promise((resolve) => setTimeout(resolve, end?.state === 'succeeded' ? 0 : 200))])
+    if (end !== null) await settled(events, end.state === 'succeeded' ? 0 : lastWords_ms)
     over.abort()
     await events.catch(() => {})
   }
@@ -63,6 +63,14 @@ export const followJob = async (cli: Cli, first: Client, job: JobView, options: 
     cli.json(await (await reach(cli)).job({ params: { ref: job.id } }))
   }
   return tellEnd(cli, job, end)
+}
+
+/** Waits for what happened last, which may still be on its way, but not for long. */
+const settled = async (events: Promise<void>, limit_ms: number): Promise<void> => {
+  const limit = Promise.withResolvers<void>()
+  const timer = setTimeout(limit.resolve, limit_ms)
+  await Promise.race([events, limit.promise])
+  clearTimeout(timer)
 }
 
 /** Where the job is placed, told once for each place; and the first attempt that is told of. */

@@ -4,19 +4,22 @@
  * Goals: a start at most 1.4 × bare Node 24's; `portal run -- true` on a warm control plane at most 50 ms over `true`.
  */
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { endProcessesNaming } from '../support/leftovers.ts'
 
 const root = join(import.meta.dirname, '../..')
 const pairs = Number(process.argv[2] ?? 31)
 const folder = mkdtempSync(join(tmpdir(), 'portal-bench-'))
+const work = join(folder, 'work')
+mkdirSync(work)
 const env = { ...process.env, PORTAL_HOME: join(folder, 'home'), XDG_CACHE_HOME: join(folder, 'cache') }
 
 const took = (program: string, args: readonly string[]): Promise<number> =>
   new Promise((resolve, reject) => {
     const started = performance.now()
-    const child = spawn(program, [...args], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(program, [...args], { cwd: work, env, stdio: ['ignore', 'pipe', 'pipe'] })
     child.stdout.resume()
     child.stderr.resume()
     child.once('error', reject)
@@ -48,7 +51,7 @@ const show = (what: string, value: string, goal: string) =>
 
 try {
   if (!existsSync(join(root, 'dist/cli.js'))) throw new Error('nothing is built: npm run build')
-  const empty = join(folder, 'empty.mjs')
+  const empty = join(work, 'empty.mjs')
   writeFileSync(empty, '')
   const node = process.execPath
   const starts = await compare(
@@ -92,5 +95,6 @@ try {
     )
 } finally {
   await took(join(root, 'bin/portal'), ['serve', 'stop']).catch(() => {})
+  await endProcessesNaming(folder)
   rmSync(folder, { recursive: true, force: true })
 }

@@ -1,8 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdtempSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { endProcessesNaming } from './leftovers.ts'
 import { version } from '../../src/cli/version.ts'
 
 const built = process.env['PORTAL_TEST_BUILT'] !== undefined
@@ -101,12 +101,7 @@ export class Person {
     }
     for (const { name } of jobs) await this.run(['stop', '--now', name])
     await this.run(['serve', 'stop'])
-    for (let tries = 0; tries < 50; tries++) {
-      const left = processesNaming(this.folder)
-      if (left.length === 0) break
-      for (const pid of left) kill(pid, tries < 30 ? 'SIGTERM' : 'SIGKILL')
-      await sleep(100)
-    }
+    await endProcessesNaming(this.folder)
     this.remove()
   }
 
@@ -114,32 +109,5 @@ export class Person {
   remove(): void {
     for (const child of this.#children) child.kill('SIGKILL')
     rmSync(this.folder, { recursive: true, force: true })
-  }
-}
-
-/** Processes that name a folder on their command line or in their environment. */
-const processesNaming = (folder: string): readonly number[] =>
-  readdirSync('/proc')
-    .map(Number)
-    .filter(
-      (pid) =>
-        Number.isInteger(pid) &&
-        pid !== process.pid &&
-        ['cmdline', 'environ'].some((file) => readOr(`/proc/${pid}/${file}`).includes(folder)),
-    )
-
-const readOr = (file: string): string => {
-  try {
-    return readFileSync(file, 'latin1')
-  } catch {
-    return ''
-  }
-}
-
-const kill = (pid: number, signal: NodeJS.Signals): void => {
-  try {
-    process.kill(pid, signal)
-  } catch {
-    // it has gone meanwhile
   }
 }

@@ -56,9 +56,13 @@ interface Rules {
  * Lists what of a directory is sent along with a job: everything but `.git` and what `.gitignore` and `.portalignore`
  * leave out (the second has the last word, so that it can bring something back with `!`), at every level, as git reads them.
  *
+ * @param home the data directory, which is never sent along, should it lie there
  * @throws WorkdirError when it is not a directory, cannot be read, or is larger than `limits`
  */
-export const listWorkdir = async (directory: string, limits: Limits = workdirLimits): Promise<Listing> => {
+export const listWorkdir = async (
+  directory: string,
+  { limits = workdirLimits, home = null }: { readonly limits?: Limits; readonly home?: string | null } = {},
+): Promise<Listing> => {
   const entries: Entry[] = []
   const leftOut: { path: string; why: string }[] = []
   let bytes = 0
@@ -73,12 +77,16 @@ export const listWorkdir = async (directory: string, limits: Limits = workdirLim
       const path = at === '' ? item.name : `${at}/${item.name}`
       if (isIgnored(path, item.isDirectory(), rules)) continue
       if (++walked > walkAtMost) return
+      const full = join(directory, path)
+      if (full === home) {
+        leftOut.push({ path, why: "Portal's data directory, which holds its keys" })
+        continue
+      }
       const badName = await nameProblem(directory, at, item)
       if (badName !== null) {
         leftOut.push({ path, why: badName })
         continue
       }
-      const full = join(directory, path)
       if (item.isSymbolicLink()) {
         const target = await readlink(full)
         if (leaves(directory, full, target)) {

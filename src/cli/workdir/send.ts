@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import type { Client } from '../../contract/client.ts'
 import type { Cli } from '../context.ts'
+import { homeOf } from '../control/reach.ts'
 import { failed, usage } from '../failure.ts'
 import { count, plain, size } from '../format.ts'
 import { progress } from '../progress.ts'
@@ -22,13 +23,18 @@ export const lookAtWorkdir = async (
   asked: string | undefined,
 ): Promise<{ directory: string; listing: Listing }> => {
   const directory = resolve(cli.directory, asked ?? '.')
+  if (directory === homeOf(cli) || directory.startsWith(`${homeOf(cli)}/`))
+    throw usage(
+      `${directory} lies in Portal's data directory, which holds its keys`,
+      'go into the folder of your project',
+    )
   if (asked === undefined && isTooMuch(directory, cli.env['HOME'] || homedir()))
     throw usage(
       `${directory} is not sent along as a working directory without being named`,
       'go into the folder of your project, name one with --workdir DIR, or send nothing with --no-workdir',
     )
   try {
-    const listing = await listWorkdir(directory)
+    const listing = await listWorkdir(directory, { home: homeOf(cli) })
     tellLeftOut(cli, listing)
     return { directory, listing }
   } catch (error) {

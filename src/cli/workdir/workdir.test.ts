@@ -104,10 +104,10 @@ test('a directory above the limits is refused, its biggest entries named', async
   for (let i = 0; i < 12; i++) put(`many/${i}`)
   put('big.bin')
   truncateSync(join(directory, 'big.bin'), 5000)
-  const bySize = await problem(listWorkdir(directory, { bytes: 4000, files: 100 }))
+  const bySize = await problem(listWorkdir(directory, { limits: { bytes: 4000, files: 100 } }))
   expect(bySize.biggest[0]).toMatchObject({ path: 'big.bin', bytes: 5000 })
   expect(bySize.advice).toContain('.portalignore')
-  const byCount = await problem(listWorkdir(directory, { bytes: 1e9, files: 10 }))
+  const byCount = await problem(listWorkdir(directory, { limits: { bytes: 1e9, files: 10 } }))
   expect(byCount.biggest[0]).toMatchObject({ path: 'many/', files: 12 })
 })
 
@@ -115,4 +115,12 @@ test('what is no directory says so', async () => {
   expect((await problem(listWorkdir(join(directory, 'none')))).message).toContain('there is no directory')
   put('file')
   expect((await problem(listWorkdir(join(directory, 'file')))).message).toContain('is not a directory')
+})
+
+test("Portal's data directory is never sent along, wherever it lies", async () => {
+  put('a')
+  put('data/portal/token', 'secret')
+  const { entries, leftOut } = await listWorkdir(directory, { home: join(directory, 'data/portal') })
+  expect(entries.map(({ path }) => path)).toEqual(['a', 'data'])
+  expect(leftOut).toEqual([{ path: 'data/portal', why: "Portal's data directory, which holds its keys" }])
 })
