@@ -9,7 +9,8 @@ export const parts = (pattern: string): readonly string[] => pattern.split('/')
 /** Whether a pattern spells out one offer, market included: by its spelling, not by how many offers match today. */
 export const pins = (pattern: string, owned: readonly string[]): boolean => {
   const spelled = parts(pattern)
-  return (spelled.length === 5 && ['spot', 'on-demand'].includes(spelled[4] as string)) || owned.includes(pattern)
+  const inFull = spelled.length === 5 && !spelled.includes('*') && ['spot', 'on-demand'].includes(spelled[4] as string)
+  return inFull || owned.includes(pattern)
 }
 
 /** Whether an offer is within a pattern. A connection's name goes before a provider's. */

@@ -16,7 +16,7 @@ export const lease: Policy<World, JobAct> = {
       if (nonce !== null)
         return act(
           { do: 'renew', attempt: attempt.id, nonce },
-          why('lease.renewed', { length_ms: length === 'detached' ? Infinity : length }),
+          length === 'detached' ? why('lease.detached') : why('lease.renewed', { length_ms: length }),
         )
     }
     if (length === 'detached') return rest('lease.detached', {}, Infinity)

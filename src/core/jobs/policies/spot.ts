@@ -27,8 +27,7 @@ export const spot: Policy<World, JobAct> = {
       lastMove?.outcome === 'aborted' && lastMove.source === current.token && lastMove.kind === 'suspension'
         ? (lastMove.times.aborted ?? 0)
         : 0
-    if (refusedAt >= notice.seenAt && now < refusedAt + tryAgain)
-      return warn('spot.refused', facts, refusedAt + tryAgain)
+    if (now < refusedAt + tryAgain) return warn('spot.refused', facts, refusedAt + tryAgain)
     return act({ do: 'suspend' }, why('spot.notice', facts))
   },
 }

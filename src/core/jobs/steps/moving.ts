@@ -1,7 +1,7 @@
 import { second, type Duration, type Instant } from '../../time/index.ts'
 import type { AttemptRecord, MoveRecord } from '../model.ts'
 import { attemptOf, provenGone, type Seen, type World } from '../world.ts'
-import { exited } from './running.ts'
+import { exited, leaseOver, whileUnheard } from './running.ts'
 import { bringUp, restoreFailure } from './starting.ts'
 import { abort, wait, type Step } from './step.ts'
 
@@ -31,11 +31,8 @@ function confirming(world: World, move: MoveRecord, source: AttemptRecord, now: 
     return { do: 'confirm-suspended', move, attempt: source }
   }
   if (provenGone(seen, now) !== null || leaseOver(seen, now)) return { do: 'confirm-suspended', move, attempt: source }
-  return wait(seen.leaseEnds ?? Infinity)
+  return seen.connected ? wait(Infinity) : whileUnheard(source, seen, now)
 }
-
-const leaseOver = (seen: Seen, now: Instant): boolean =>
-  !seen.connected && seen.leaseEnds !== null && now > seen.leaseEnds && seen.machine?.confines !== 'none'
 
 function preparing(world: World, move: MoveRecord, source: AttemptRecord, now: Instant): Step {
   const seen = world.seen(source.token)

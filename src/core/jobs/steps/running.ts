@@ -2,7 +2,7 @@ import { why } from '../../reasons.ts'
 import { second, type Duration, type Instant } from '../../time/index.ts'
 import type { AttemptExit } from '../agent.ts'
 import type { AttemptRecord, JobState } from '../model.ts'
-import { currentOf, provenGone, unreachableAfter, type World } from '../world.ts'
+import { currentOf, provenGone, unreachableAfter, type Seen, type World } from '../world.ts'
 import { wait, type Step } from './step.ts'
 
 /** How long a job that ended is waited for with the rest of its log and its declared outputs, if its agent goes silent meanwhile. */
@@ -10,6 +10,19 @@ const lastWordsTake: Duration = 60 * second
 
 /** How often the provider of a machine that cannot be heard is asked what became of it. */
 const observeEvery: Duration = 5 * second
+
+/**
+ * Unreachable is not dead (J-LEASE-3): the lease of a machine that cannot be heard must have run out, and the machine must
+ * have been able to promise that it ends the job then.
+ */
+export const leaseOver = (seen: Seen, now: Instant): boolean =>
+  !seen.connected && seen.leaseEnds !== null && now > seen.leaseEnds && seen.machine?.confines !== 'none'
+
+/** Asks the provider of a machine that cannot be heard, now and then, until it is heard, proven gone, or its lease is over. */
+export function whileUnheard(attempt: AttemptRecord, seen: Seen, now: Instant): Step {
+  const next = Math.max(seen.heardAt + unreachableAfter, (seen.provider?.askedAt ?? -Infinity) + observeEvery)
+  return now >= next ? { do: 'observe', attempt } : wait(Math.min(next, seen.leaseEnds ?? Infinity))
+}
 
 /** A job that runs: did it end, can it be heard, what do people want of it. */
 export function running(world: World, now: Instant): Step {
@@ -25,12 +38,8 @@ export function running(world: World, now: Instant): Step {
   const { unreachableSince } = job.state
   if (!seen.connected && now >= seen.heardAt + unreachableAfter) {
     if (unreachableSince === null) return { do: 'unreachable', since: seen.heardAt }
-    // Unreachable is not dead (J-LEASE-3): only when its lease has run out, and only where the machine could promise that.
-    if (seen.leaseEnds !== null && now > seen.leaseEnds && seen.machine?.confines !== 'none')
-      return { do: 'lost', attempt: current, proof: 'its lease has run out' }
-    const askedAt = seen.provider?.askedAt ?? -Infinity
-    if (now >= askedAt + observeEvery) return { do: 'observe', attempt: current }
-    return wait(Math.min(askedAt + observeEvery, seen.leaseEnds ?? Infinity))
+    if (leaseOver(seen, now)) return { do: 'lost', attempt: current, proof: 'its lease has run out' }
+    return whileUnheard(current, seen, now)
   }
   if (unreachableSince !== null && seen.connected) return { do: 'unreachable', since: null }
 
