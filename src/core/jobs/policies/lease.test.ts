@@ -58,7 +58,7 @@ describe('lease', () => {
       'lease.fresh',
       0,
     ],
-    ['no machine', aJob().suspended(), 'lease.fresh', 0],
+    ['no machine', aJob().suspended(), 'machine.none', undefined],
     [
       'detached',
       aJob().running().settings({ leaseLength: 'detached' }).sees(1, { leaseEnds: null }),

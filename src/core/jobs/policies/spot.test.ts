@@ -48,8 +48,8 @@ describe('spot', () => {
       'spot.quiet',
     ],
     ['J-RUN-4 turned off', noticed().settings({ spot: false }), 'rest', 'spot.off'],
-    ['no machine: suspended', aJob().suspended(), 'rest', 'spot.quiet'],
-    ['no machine yet', aJob(), 'rest', 'spot.quiet'],
+    ['no machine: suspended', aJob().suspended(), 'rest', 'machine.none'],
+    ['no machine yet', aJob(), 'rest', 'machine.none'],
     ['J-STRICT-2 refused a moment ago: it runs on, and is warned', refused(500), 'warn', 'spot.refused'],
     [
       'J-STRICT-2 refused five seconds ago: tried again, it may have closed what could not be carried',
