@@ -1,4 +1,5 @@
 import {
+  checkStore,
   collect,
   jobKey,
   newestManifest,
@@ -32,6 +33,7 @@ export function openChains(store: CheckpointStore, masterKey: Uint8Array): Chain
       }
       return manifests
     },
+    check: () => checkStore(store),
     async collect(jobId, verified) {
       if (verified === null) await removeJob(chain(jobId))
       else await collect({ ...chain(jobId), verified, keep: [] })

@@ -29,7 +29,7 @@ export async function doctor(options: ApiOptions): Promise<DoctorView> {
   const checks: Check[] = [
     good('control plane', `it serves since ${durationInWords(context.clock.now() - startedAt)}`, { pid: options.pid }),
   ]
-  checks.push(await store(options), await disk(home), ...(await places(options)), await agents(options))
+  checks.push(await store(options), await checkpoints(options), await disk(home), ...(await places(options)), await agents(options))
   return { checks }
 }
 
@@ -43,6 +43,19 @@ async function store({ context }: ApiOptions): Promise<Check> {
         `it does not take what is written: ${applied.is}`,
         'Look into the log of the control plane.',
       )
+}
+
+/** Everything rests on this: of many that take one slot at once, one wins. */
+async function checkpoints({ context }: ApiOptions): Promise<Check> {
+  const advice = 'Until this is mended nothing can be suspended, resumed or moved. The directory is `checkpoints` in the data directory.'
+  try {
+    const problem = await context.chains.check()
+    return problem === null
+      ? good('checkpoints', 'of 16 that took one slot at once, one won')
+      : not('broken', 'checkpoints', problem, advice)
+  } catch (error) {
+    return not('broken', 'checkpoints', error instanceof Error ? error.message : String(error), advice)
+  }
 }
 
 async function disk(home: string): Promise<Check> {

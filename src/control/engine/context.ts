@@ -18,6 +18,8 @@ export interface Chains {
   list(jobId: string): Promise<readonly Manifest[]>
   /** Drops what no longer serves: everything before this slot, whose every hash was checked; null: all of the job. */
   collect(jobId: string, verified: number | null): Promise<void>
+  /** Why the store cannot be trusted with slots; null: it can. */
+  check(): Promise<string | null>
 }
 
 /** Everything that a step needs of the world: each a port, so that the same engine runs on virtual time. */
