@@ -29,7 +29,13 @@ export async function doctor(options: ApiOptions): Promise<DoctorView> {
   const checks: Check[] = [
     good('control plane', `it serves since ${durationInWords(context.clock.now() - startedAt)}`, { pid: options.pid }),
   ]
-  checks.push(await store(options), await checkpoints(options), await disk(home), ...(await places(options)), await agents(options))
+  checks.push(
+    await store(options),
+    await checkpoints(options),
+    await disk(home),
+    ...(await places(options)),
+    await agents(options),
+  )
   return { checks }
 }
 
@@ -47,7 +53,8 @@ async function store({ context }: ApiOptions): Promise<Check> {
 
 /** Everything rests on this: of many that take one slot at once, one wins. */
 async function checkpoints({ context }: ApiOptions): Promise<Check> {
-  const advice = 'Until this is mended nothing can be suspended, resumed or moved. The directory is `checkpoints` in the data directory.'
+  const advice =
+    'Until this is mended nothing can be suspended, resumed or moved. The directory is `checkpoints` in the data directory.'
   try {
     const problem = await context.chains.check()
     return problem === null
