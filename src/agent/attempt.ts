@@ -344,7 +344,8 @@ export class Attempt {
   }
 
   #set(state: AttemptState): void {
-    saveState(this.folder, state)
+    // before anything was started a restart of the machine has nothing to go back on
+    saveState(this.folder, state, state.startedAt !== null)
     this.#state = state
     this.#around.changed()
   }

@@ -337,6 +337,8 @@ export class Conversation {
       attempt.wake()
     })
     server.on('restored', (outcome) => {
+      // ended by us: that is no answer of the job's
+      if (this.#server !== server) return
       const { from } = attempt.state
       this.#restored =
         outcome.is === 'nothing' || outcome.is === 'restored'

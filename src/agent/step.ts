@@ -81,6 +81,7 @@ export const nextStep = (state: AttemptState, seen: AttemptSeen, now: Now): Step
   // the processes are gone: how that came to be is put down before anything else
   if (state.startedAt && seen.keeper === 'over') {
     const begun = seen.kept.is !== 'new'
+    if (seen.busy === 'change') return wait()
     if (begun || state.ending || state.want.do === 'end') return change(ended(state, seen, now))
     return seen.busy === null && seen.lease !== null ? { do: 'start' } : wait()
   }

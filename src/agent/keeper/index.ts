@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto'
 import {
   closeSync,
   existsSync,
-  fsyncSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -57,7 +56,6 @@ export const layOut = (folder: string): void => {
   if (existsSync(path)) return
   const file = openSync(`${path}.new`, 'w', 0o600)
   writeSync(file, `${'new'.padEnd(63)}\n`)
-  fsyncSync(file)
   closeSync(file)
   renameSync(`${path}.new`, path)
 }

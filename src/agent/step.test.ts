@@ -1,0 +1,482 @@
+import { assert, constant, constantFrom, integer, option, property, record } from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { JobStart, Want } from '../contract/agent.ts'
+import { builtIn, type JobSettings } from '../core/jobs/settings.ts'
+import { hour } from '../core/time/index.ts'
+import type { AttemptSeen, AttemptState, Held, Now, Step } from './model.ts'
+import { lastSaveLead, methodOf, newAttempt, nextStep, phaseOf, sdkPatience, takeOrder } from './step.ts'
+
+const now: Now = { boot: 1_000_000, wall: 1_700_000_000_000 }
+
+const start = (settings: Partial<JobSettings> = {}, change: Partial<JobStart> = {}): JobStart => ({
+  jobId: 'j',
+  jobName: 'nightly',
+  command: ['train'],
+  env: {},
+  workdir: null,
+  outputs: [],
+  checkpoint: 'auto',
+  settings: { ...builtIn, ...settings },
+  offer: {
+    id: 'o',
+    connection: 'c',
+    provider: 'p',
+    region: 'r',
+    zone: 'z',
+    type: 't',
+    market: 'spot',
+    price: { micros: 1, currency: 'USD' },
+    notice: null,
+    lifetime: null,
+    cpus: 1,
+    memoryBytes: 1,
+    gpus: null,
+  },
+  key: '',
+  lastSlot: 0,
+  ...change,
+})
+
+const run = (change: Partial<Extract<Want, { do: 'run' }>> = {}): Want => ({
+  do: 'run',
+  start: start(),
+  slot: null,
+  aborted: null,
+  lastSlot: 0,
+  ...change,
+})
+const hold = (move = 'm'): Want => ({ do: 'hold', move, holdFor: 600_000, safePointWait: 60_000 })
+
+const fresh = newAttempt({ attempt: 'j.1', token: 1, jobVersion: 1, want: run() }, 'boot')
+/** A job that runs, its SDK there. */
+const running: AttemptState = {
+  ...fresh,
+  version: 1,
+  want: run(),
+  start: start(),
+  startedAt: { boot: now.boot - 60_000, wall: now.wall - 60_000 },
+  ran: true,
+  sdk: { language: 'python', version: '1' },
+}
+const held: Held = { move: 'm', slot: 1, logOffset: 0, because: 'order', until: now.boot + 600_000 }
+
+const seen: AttemptSeen = {
+  lease: now.boot + hour,
+  keeper: 'running',
+  kept: { is: 'begun' },
+  keptAt: null,
+  workdir: 'ready',
+  connected: true,
+  restored: { is: 'nothing' },
+  let: true,
+  frozen: false,
+  asks: false,
+  suspect: false,
+  notice: null,
+  busy: null,
+  retryAt: 0,
+}
+const step = (state: Partial<AttemptState>, what: Partial<AttemptSeen> = {}): Step =>
+  nextStep({ ...running, ...state }, { ...seen, ...what }, now)
+
+describe('from an order to a process', () => {
+  const ordered = { ...fresh, version: 1, want: run(), start: start() }
+  const nothing: Partial<AttemptSeen> = {
+    keeper: 'over',
+    kept: { is: 'new' },
+    lease: null,
+    workdir: 'absent',
+    let: false,
+  }
+
+  test.each([
+    ['the working directory first', {}, 'fetch'],
+    ['J-LEASE-1 no process without a lease', { workdir: 'ready' }, 'wait'],
+    ['then it is started', { workdir: 'ready', lease: now.boot + hour }, 'start'],
+    ['one thing at a time', { busy: 'fetch' }, 'wait'],
+  ] as const)('%s', (_, what, expected) => {
+    expect(nextStep(ordered, { ...seen, ...nothing, ...what }, now).do).toBe(expected)
+  })
+
+  test('it is let past job.state() only after that is on disk', () => {
+    expect(step({ ran: false })).toEqual({ do: 'change', change: { ran: true } })
+    expect(step({}, { let: false })).toEqual({ do: 'let-run' })
+  })
+
+  test('a restored attempt is let run only once its values are proven', () => {
+    const restoring = { ran: false, from: 3 }
+    expect(step(restoring, { restored: null }).do).toBe('wait')
+    expect(
+      step({ ...restoring, want: { do: 'prepare', start: start(), slot: 3 } }, { restored: { is: 'restored' } }).do,
+    ).toBe('wait')
+    expect(step(restoring, { restored: { is: 'restored' } })).toEqual({ do: 'change', change: { ran: true } })
+    const failure = { slot: 3, refused: [], why: 'damaged' }
+    expect(step(restoring, { restored: { is: 'failed', failure } })).toEqual({
+      do: 'change',
+      change: { restoreFailed: failure },
+    })
+  })
+
+  test('a keeper that was killed before its job began may begin again; a job that began never does', () => {
+    expect(step({}, { keeper: 'over', kept: { is: 'new' } }).do).toBe('start')
+    expect(step({}, { keeper: 'over', kept: { is: 'begun' } })).toMatchObject({
+      do: 'change',
+      change: { exit: { how: 'ended' } },
+    })
+  })
+})
+
+describe('orders', () => {
+  const order = (jobVersion: number, want: Want) => ({ attempt: 'j.1', token: 1, jobVersion, want })
+  test('a lower version is refused, the same one taken again', () => {
+    expect(takeOrder({ ...running, version: 5 }, order(4, { do: 'end' }))).toBe(null)
+    expect(takeOrder({ ...running, version: 5 }, order(5, { do: 'end' }))?.want).toEqual({ do: 'end' })
+  })
+  test('an order for another attempt is refused', () => {
+    expect(takeOrder(running, { ...order(9, { do: 'end' }), token: 2 })).toBe(null)
+  })
+  test('the first order says what it begins from; later ones do not change that', () => {
+    const first = takeOrder(fresh, order(1, { do: 'prepare', start: start({}, { lastSlot: 4 }), slot: 3 }))
+    expect(first).toMatchObject({ from: 3, parent: 3, lastSlot: 4 })
+    const then = takeOrder(first ?? fresh, order(2, run({ slot: 9, lastSlot: 5 })))
+    expect(then).toMatchObject({ from: 3, parent: 3, lastSlot: 4, version: 2 })
+  })
+})
+
+describe('held', () => {
+  const cases: [string, Partial<AttemptState>, Partial<AttemptSeen>, object][] = [
+    ['waits', { want: hold() }, {}, { do: 'wait' }],
+    ['promises', { want: { do: 'promise', move: 'm' } }, {}, { do: 'change', change: { promised: 'm' } }],
+    ['promises no other move', { want: { do: 'promise', move: 'other' } }, {}, { do: 'wait' }],
+    [
+      'is killed without running again',
+      { want: { do: 'kill-held', move: 'm' } },
+      {},
+      { do: 'change', change: { ending: 'killed-held' } },
+    ],
+    [
+      'is let go by its abort, behind the seal',
+      { want: run({ aborted: 'm', lastSlot: 2 }) },
+      {},
+      { do: 'change', change: { held: null, promised: null, lastSlot: 2 } },
+    ],
+    ['is not let go by another’s abort', { want: run({ aborted: 'm0', lastSlot: 2 }) }, {}, { do: 'wait' }],
+    ['is not let go by an order that names none', { want: run() }, {}, { do: 'wait' }],
+    [
+      'is let go by a stop',
+      { want: { do: 'stop', grace: 1, save: true, safePointWait: 1 } },
+      {},
+      { do: 'change', change: { held: null } },
+    ],
+    [
+      'voids its move when it waited too long, and lets go in the same write',
+      { want: hold(), held: { ...held, until: now.boot } },
+      {},
+      { do: 'change', change: { held: null, voided: ['m'] } },
+    ],
+    [
+      'does not once it has promised',
+      { want: { do: 'promise', move: 'm' }, promised: 'm', held: { ...held, until: now.boot } },
+      {},
+      { do: 'wait' },
+    ],
+    [
+      'takes a hold of its own over for a move',
+      { want: hold('m'), held: { ...held, move: null, because: 'notice', until: null } },
+      { notice: { endsAt: now.wall + 9 } },
+      { do: 'change', change: { held: { move: 'm', slot: 1 } } },
+    ],
+    [
+      'runs on when the notice is withdrawn',
+      { held: { ...held, move: null, because: 'notice', until: null } },
+      {},
+      { do: 'change', change: { held: null } },
+    ],
+    [
+      'stays while the notice stands, though its move was aborted',
+      { want: run({ aborted: 'm', lastSlot: 2 }) },
+      { notice: { endsAt: now.wall + 9 } },
+      { do: 'change', change: { lastSlot: 2, held: { move: null } } },
+    ],
+    [
+      'runs on when a lease came after all',
+      { held: { ...held, move: null, because: 'deadline', until: null } },
+      {},
+      { do: 'change', change: { held: null } },
+    ],
+    ['ends at its deadline all the same', {}, { lease: now.boot }, { do: 'change', change: { ending: 'deadline' } }],
+  ]
+  test.each(cases)('%s', (_, state, what, expected) => {
+    expect(step({ held, ...state }, what)).toMatchObject(expected)
+  })
+
+  test('after it was let go on disk it is thawed', () => {
+    expect(step({}, { frozen: true })).toEqual({ do: 'thaw' })
+  })
+})
+
+describe('running', () => {
+  const noSdk = { sdk: null, startedAt: { boot: now.boot - sdkPatience, wall: 0 } }
+  const young = { sdk: null, startedAt: { boot: now.boot - 1000, wall: 0 } }
+  const notice = { notice: { endsAt: now.wall + 30_000 } }
+  const cases: [string, Partial<AttemptState>, Partial<AttemptSeen>, object][] = [
+    ['has nothing to do', {}, {}, { do: 'wait' }],
+    ['is probed', { want: { do: 'probe', move: 'm' } }, {}, { do: 'probe', move: 'm' }],
+    [
+      'is probed once a move',
+      { want: { do: 'probe', move: 'm' }, probe: { move: 'm', bytes: 1, refused: [], why: null } },
+      {},
+      { do: 'wait' },
+    ],
+    [
+      'J-STRICT-1 without an SDK it is refused with why',
+      { want: { do: 'probe', move: 'm' }, ...noSdk },
+      {},
+      { do: 'change', change: { probe: { move: 'm', bytes: 0 } } },
+    ],
+    [
+      'a young one is given the time to say its state',
+      { want: { do: 'probe', move: 'm' }, ...young },
+      {},
+      { do: 'wait', until: now.boot - 1000 + sdkPatience },
+    ],
+    [
+      'is held',
+      { want: hold() },
+      {},
+      { do: 'save', hold: { move: 'm', because: 'order', holdFor: 600_000 }, wait: 60_000 },
+    ],
+    [
+      'is not held again for a move that refused',
+      { want: hold(), saveRefused: { move: 'm', refused: [], why: '', at: 1 } },
+      {},
+      { do: 'wait' },
+    ],
+    ['is not held again for a move that it voided', { want: hold(), voided: ['m'] }, {}, { do: 'wait' }],
+    [
+      'J-SPOT-1 saves and holds on a notice by itself',
+      {},
+      notice,
+      { do: 'save', hold: { move: null, because: 'notice' }, wait: 30_000 },
+    ],
+    ['does not where the spot policy is off', { start: start({ spot: false }) }, notice, { do: 'wait' }],
+    [
+      'tries again after a refusal, not at once',
+      {},
+      { ...notice, retryAt: now.boot + 5 },
+      { do: 'wait', until: now.boot + 5 },
+    ],
+    [
+      'J-LEASE-2 saves before its deadline',
+      {},
+      { lease: now.boot + 20_000 },
+      { do: 'save', hold: { because: 'deadline' } },
+    ],
+    ['ends at its deadline', {}, { lease: now.boot - 1 }, { do: 'change', change: { ending: 'deadline' } }],
+    ['saves when the job asks', {}, { asks: true }, { do: 'save', hold: null }],
+    ['J-LEASE-2 stands still after its clock jumped', { want: hold() }, { suspect: true }, { do: 'wait' }],
+    [
+      'J-STOP-1 a stop saves first where it can',
+      { want: { do: 'stop', grace: 5, save: true, safePointWait: 7 } },
+      {},
+      { do: 'save', hold: null, wait: 7 },
+    ],
+    [
+      'then asks',
+      { want: { do: 'stop', grace: 5, save: true, safePointWait: 7 }, stop: { saved: true, askedAt: null } },
+      {},
+      { do: 'ask-to-end' },
+    ],
+    [
+      'then waits',
+      { want: { do: 'stop', grace: 5, save: true, safePointWait: 7 }, stop: { saved: true, askedAt: now.boot } },
+      {},
+      { do: 'wait', until: now.boot + 5 },
+    ],
+    [
+      'then kills',
+      { want: { do: 'stop', grace: 5, save: true, safePointWait: 7 }, stop: { saved: true, askedAt: now.boot - 5 } },
+      {},
+      { do: 'change', change: { ending: 'stopped' } },
+    ],
+    [
+      'a stop without a save asks at once',
+      { want: { do: 'stop', grace: 5, save: false, safePointWait: 7 } },
+      {},
+      { do: 'ask-to-end' },
+    ],
+    ['an end kills at once', { want: { do: 'end' } }, {}, { do: 'change', change: { ending: 'ended' } }],
+    ['what is being ended is killed until nothing is left', { ending: 'ended' }, {}, { do: 'kill' }],
+    [
+      'a committed suspension of a job that is not held ends it',
+      { want: { do: 'kill-held', move: 'm' } },
+      {},
+      { do: 'change', change: { ending: 'ended' } },
+    ],
+    [
+      'a save whose end nobody saw is looked for first',
+      { saving: { slot: 2, since: 1 }, want: hold() },
+      {},
+      { do: 'look' },
+    ],
+  ]
+  test.each(cases)('%s', (_, state, what, expected) => {
+    expect(step(state, what)).toMatchObject(expected)
+  })
+})
+
+describe('ended', () => {
+  const over: Partial<AttemptSeen> = { keeper: 'over' }
+  const exit = (state: Partial<AttemptState>, what: Partial<AttemptSeen>) => {
+    const got = step(state, { ...over, ...what })
+    return got.do === 'change' ? got.change.exit : got
+  }
+  test.each([
+    ['by itself', {}, { kept: { is: 'exit', code: 3 } }, { how: 'exited', code: 3, signal: null }],
+    ['by a signal', {}, { kept: { is: 'signal', number: 11 } }, { how: 'exited', code: null, signal: 'SIGSEGV' }],
+    [
+      'an end from before the hold wins',
+      { held, ending: 'killed-held' },
+      { kept: { is: 'exit', code: 0 } },
+      { how: 'exited', code: 0 },
+    ],
+    ['killed while held', { held, ending: 'killed-held' }, {}, { how: 'killed-held', code: null }],
+    ['by the keeper at its deadline', {}, { kept: { is: 'deadline' } }, { how: 'deadline' }],
+    [
+      'asked to, with its own code',
+      { stop: { saved: true, askedAt: 1 } },
+      { kept: { is: 'exit', code: 9 } },
+      { how: 'stopped', code: 9 },
+    ],
+    [
+      'in the moment before it was asked',
+      { stop: { saved: true, askedAt: null } },
+      { kept: { is: 'exit', code: 0 } },
+      { how: 'exited' },
+    ],
+    ['superseded', { ending: 'superseded' }, {}, { how: 'superseded', signal: 'SIGKILL' }],
+    ['with the machine', {}, { kept: { is: 'begun' } }, { how: 'ended' }],
+    [
+      'never started',
+      {},
+      { kept: { is: 'no-start', code: 127 } },
+      { how: 'could-not-start', error: 'the command train was not found' },
+    ],
+  ] as const)('%s', (_, state, what, expected) => {
+    expect(exit(state as Partial<AttemptState>, what as Partial<AttemptSeen>)).toMatchObject(expected)
+  })
+
+  const ended = { exit: { code: 0, signal: null, at: 1, how: 'exited', error: null } } as const
+  test('sends its outputs, and is forgotten when nobody wants it', () => {
+    const outputs = { ...ended, start: start({}, { outputs: ['out'] }) }
+    expect(step(outputs, over)).toEqual({ do: 'deliver' })
+    expect(step({ ...outputs, delivered: true }, over).do).toBe('wait')
+    expect(step({ ...outputs, want: { do: 'end' } }, over)).toEqual({ do: 'forget' })
+    expect(step(ended, over)).toEqual({ do: 'change', change: { delivered: true } })
+    expect(step({ ...outputs, exit: { ...ended.exit, how: 'killed-held' } }, over)).toEqual({
+      do: 'change',
+      change: { delivered: true },
+    })
+  })
+})
+
+test('how it carries its state: unknown while it starts, then by what it said or did not say', () => {
+  const at = (boot: number) => ({ ...now, boot })
+  expect(methodOf({ ...running, sdk: null }, at(running.startedAt?.boot ?? 0))).toBe('unknown')
+  expect(methodOf({ ...running, sdk: null }, at((running.startedAt?.boot ?? 0) + sdkPatience))).toBe('none')
+  expect(methodOf(running, now)).toBe('sdk')
+  expect(methodOf({ ...running, start: start({}, { checkpoint: 'none' }) }, now)).toBe('none')
+})
+
+test('the last save begins early enough for three like the last one, at most half a lease before its end', () => {
+  expect(lastSaveLead(running)).toBe(20_000)
+  const saved = { slot: 1, at: 0, bytes: 0, storedBytes: 0, took: 60_000 }
+  expect(lastSaveLead({ ...running, saved })).toBe(180_000)
+  expect(lastSaveLead({ ...running, saved: { ...saved, took: hour } })).toBe(hour / 2)
+})
+
+describe('over all that can be', () => {
+  const wants: Want[] = [
+    run(),
+    run({ aborted: 'm', lastSlot: 2 }),
+    { do: 'prepare', start: start(), slot: 1 },
+    { do: 'probe', move: 'm' },
+    hold(),
+    hold('m2'),
+    { do: 'promise', move: 'm' },
+    { do: 'kill-held', move: 'm' },
+    { do: 'stop', grace: 10, save: true, safePointWait: 10 },
+    { do: 'end' },
+  ]
+  const states = record({
+    want: constantFrom(...wants),
+    startedAt: constantFrom(running.startedAt, null),
+    ran: constantFrom(true, false),
+    from: constantFrom(null, 1),
+    held: option(
+      record({
+        move: constantFrom('m', null),
+        slot: constant(1),
+        logOffset: constant(0),
+        because: constantFrom('order', 'notice', 'deadline'),
+        until: constantFrom(null, now.boot - 1, now.boot + 1),
+      }),
+      { nil: null },
+    ),
+    promised: constantFrom(null, 'm'),
+    voided: constantFrom([], ['m']),
+    ending: constantFrom(null, 'ended', 'killed-held', 'deadline'),
+    saving: constantFrom(null, { slot: 2, since: 1 }),
+    sdk: constantFrom(null, running.sdk),
+  })
+  const sights = record({
+    lease: constantFrom(null, now.boot - 1, now.boot + 10_000, now.boot + hour, Infinity),
+    keeper: constantFrom('running', 'over'),
+    kept: constantFrom({ is: 'new' }, { is: 'begun' }, { is: 'exit', code: 0 }, { is: 'deadline' }),
+    workdir: constantFrom('absent', 'ready'),
+    restored: constantFrom(null, { is: 'nothing' }, { is: 'restored' }),
+    let: constantFrom(true, false),
+    frozen: constantFrom(true, false),
+    suspect: constantFrom(true, false),
+    notice: constantFrom(null, { endsAt: now.wall + 1000 }),
+    busy: constantFrom(null, 'save', 'start'),
+    retryAt: integer({ min: 0, max: 2_000_000 }),
+  })
+  const all = property(states, sights, (state, sight) => {
+    const whole = { ...running, ...state } as AttemptState
+    const what = { ...seen, ...sight } as AttemptSeen
+    const next = nextStep(whole, what, now)
+    const broken: string[] = []
+    const must = (holds: boolean, what: string): void => {
+      if (!holds) broken.push(what)
+    }
+    if (next.do === 'start') must(what.lease !== null, 'no start without a lease')
+    if (['thaw', 'let-run', 'save', 'probe'].includes(next.do)) {
+      must(whole.held === null, 'what is held does not go on')
+      must(!what.suspect, 'nor what may have slept')
+      must(whole.ending === null, 'nor what is being ended')
+      must(what.lease === null || what.lease > now.boot, 'nor what has no lease any more')
+    }
+    if (next.do === 'change' && next.change.held === null && whole.held !== null) {
+      const { move } = whole.held
+      const { want } = whole
+      if (whole.promised !== null && whole.promised === move)
+        must(want.do === 'run' || want.do === 'stop', 'a promise is broken by nobody but an abort')
+      if (want.do === 'run' && move !== null)
+        must(want.aborted === move || next.change.voided?.includes(move) === true, 'each move lets go its own')
+    }
+    let state2 = whole
+    let count = 0
+    for (let then = next; then.do === 'change' && count <= 10; then = nextStep(state2, what, now)) {
+      state2 = { ...state2, ...then.change }
+      count++
+    }
+    must(count <= 10, 'what is remembered comes to rest')
+    must(typeof phaseOf(state2, what) === 'string', 'it has a phase')
+    if (broken.length > 0) throw new Error(`${broken.join('; ')}: ${JSON.stringify(next)}`)
+  })
+
+  test('J-SAFE-2 nothing goes on that may not, and every chain of changes comes to rest', () => {
+    expect(() => assert(all, { numRuns: 3000 })).not.toThrow()
+  })
+})
