@@ -140,6 +140,8 @@ export class Job {
 
   /** @param {...(Function | Record<string, Function | symbol>)} classes */
   classes(...classes) {
+    if (this.called)
+      throw new Error('job.classes comes before job.state(): a restore must know the classes while it is under way')
     for (const each of classes)
       if (typeof each === 'function') this.registry.register(each.name, each)
       else for (const [name, value] of Object.entries(each)) this.registry.register(name, value)

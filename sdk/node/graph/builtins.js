@@ -2,6 +2,7 @@
 /**
  * The language's own functions, taken before a job can replace them, and the prototypes that every Node has, by name.
  */
+import { EventEmitter } from 'node:events'
 import { types } from 'node:util'
 
 /** @template {(...args: any[]) => any} F @param {F} fn @returns {(self: any, ...args: any[]) => any} */
@@ -111,6 +112,7 @@ const carriedNames = [
 ]
 /** Constructors whose instances are carried, by name; a class as a value is carried by that name. */
 export const constructorsByName = new Map(carriedNames.map((name) => [name, global[name]]))
+constructorsByName.set('EventEmitter', EventEmitter)
 export const namesOfConstructors = new Map([...constructorsByName].map(([name, type]) => [type, name]))
 export const prototypesByName = new Map([...constructorsByName].map(([name, type]) => [name, type.prototype]))
 export const namesOfPrototypes = new Map([...prototypesByName].map(([name, prototype]) => [prototype, name]))
@@ -129,6 +131,9 @@ export const wellKnownSymbols = new Map(
     .filter(([key, value]) => typeof key === 'string' && typeof value === 'symbol' && !Symbol.keyFor(value))
     .map(([key, value]) => [value, String(key)]),
 )
+// under these Node keeps what every EventEmitter has; without listeners there is nothing in it that cannot be carried
+for (const key of ownKeys(new EventEmitter()))
+  if (typeof key === 'symbol') wellKnownSymbols.set(key, `node:events ${key.description}`)
 export const wellKnownByName = new Map([...wellKnownSymbols].map(([symbol, name]) => [name, symbol]))
 
 export { types }

@@ -26,6 +26,8 @@ import { privateStateOf } from './source.js'
  *   | { do: 'refuse', type: string, reason: string, advice: string, unknown: Function | null }} PrototypeVerdict
  */
 
+const MOST_DEPTH = 1_000
+
 export class Classes {
   constructor() {
     /** @type {Map<string, Function | symbol>} */
@@ -78,30 +80,21 @@ export class Classes {
     if (prototype === null) return { do: 'null' }
     const builtin = namesOfPrototypes.get(prototype)
     if (builtin !== undefined) return { do: 'builtin', name: builtin }
-    const broken = this.chainRefusal(prototype)
-    if (broken) return broken
+    const hidden = proxyAmong(prototype)
+    if (hidden) return hidden
     const type = classOf(prototype)
+    const custom = type === null ? 'none' : offers(prototype, type)
+    if (custom !== 'both') {
+      const broken = this.chainRefusal(prototype)
+      if (broken) return broken
+    }
     if (type === null) return { do: 'ref' }
     const name = this.names.get(type)
     const shown = name ?? (nameOf(type) || 'a class without a name')
-    const custom = offers(prototype, type)
     if (custom === 'half')
       return refuse(shown, 'it has only one of toPortal() and static fromPortal(data, live)', 'give its class both')
-    if (custom === 'none') {
-      const held = privateStateOf(type)
-      if (held?.certain)
-        return refuse(
-          shown,
-          `its class keeps private state (${held.what}) that nobody outside can read`,
-          'give the class toPortal() and static fromPortal(data, live), or leave it out of the state',
-        )
-      if (held && !this.registered.has(type))
-        return refuse(
-          shown,
-          `its class seems to keep state for its objects elsewhere (${held.what})`,
-          `give the class toPortal() and static fromPortal(data, live); if nothing is lost, say so by job.classes(${shown})`,
-        )
-    }
+    const unread = custom === 'none' ? this.privateRefusal(type, shown) : null
+    if (unread) return unread
     if (name === undefined)
       return refuse(
         shown,
@@ -114,25 +107,49 @@ export class Classes {
     return { do: 'named', name, custom: custom === 'both' }
   }
 
+  /** @param {Function} type @param {string} shown @returns {PrototypeVerdict | null} */
+  privateRefusal(type, shown) {
+    const held = privateStateOf(type)
+    if (held?.certain)
+      return refuse(
+        shown,
+        `its class keeps private state (${held.what}) that nobody outside can read`,
+        'give the class toPortal() and static fromPortal(data, live), or leave it out of the state',
+      )
+    if (held && !this.registered.has(type))
+      return refuse(
+        shown,
+        `its class seems to keep state for its objects elsewhere (${held.what})`,
+        `give the class toPortal() and static fromPortal(data, live); if nothing is lost, say so by job.classes(${shown})`,
+      )
+    return null
+  }
+
   /**
    * A class whose objects have a part in the engine or in Node that cannot be read, wherever it stands in the chain.
    * @param {object} prototype @returns {PrototypeVerdict | null}
    */
   chainRefusal(prototype) {
     let at = /** @type {object | null} */ (prototype)
-    for (let depth = 0; at !== null && depth < 1000; at = getPrototypeOf(at), depth++) {
-      if (types.isProxy(at)) return refuse('Proxy', 'a Proxy stands among its prototypes', leaveOut)
+    for (let depth = 0; at !== null && depth < MOST_DEPTH; at = getPrototypeOf(at), depth++) {
       if (iteratorPrototypes.has(at))
         return refuse('iterator', 'where an iterator or a generator stands cannot be read', 'keep an index instead')
       const type = classOf(at)
       if (type === null || type === TypedArray || namesOfConstructors.has(type)) continue
       const known = ofThisMachine.get(nameOf(type))
       if (known && !this.names.has(type)) return refuse(nameOf(type), known.reason, known.advice)
-      if (isNative(type) && !this.names.has(type))
-        return refuse(nameOf(type), 'it has an inner state that cannot be read', leaveOut)
+      if (isNative(type)) return refuse(nameOf(type), 'it has an inner state that cannot be read', leaveOut)
     }
     return null
   }
+}
+
+/** @param {object} prototype @returns {PrototypeVerdict | null} */
+const proxyAmong = (prototype) => {
+  let at = /** @type {object | null} */ (prototype)
+  for (let depth = 0; at !== null && depth < MOST_DEPTH; at = getPrototypeOf(at), depth++)
+    if (types.isProxy(at)) return refuse('Proxy', 'a Proxy stands among its prototypes', leaveOut)
+  return at === null ? null : refuse('object', 'it has too many prototypes', leaveOut)
 }
 
 /** The class whose objects have this prototype. @param {object} prototype @returns {Function | null} */
@@ -152,7 +169,7 @@ export const nameOf = (type) => {
 export const methodOf = (owner, key) => {
   for (
     let at = owner, depth = 0;
-    at !== null && at !== Function.prototype && depth < 1000;
+    at !== null && at !== Function.prototype && depth < MOST_DEPTH;
     at = getPrototypeOf(at), depth++
   ) {
     if (types.isProxy(at)) return null

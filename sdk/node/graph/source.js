@@ -82,7 +82,7 @@ const endOfRegExp = (text, start) => {
 
 const privateName = /#([\p{ID_Start}$_][\p{ID_Continue}$]*)/u
 const keptForThis =
-  /\b(__classPrivateField(?:Get|Set|In)|__privateGet|__privateSet|__privateAdd|_classPrivate\w+|WeakMap|WeakSet)\b|\.(?:get|set|has|add|delete)\(\s*this\s*[,)]/
+  /\b(__classPrivateField(?:Get|Set|In)|__privateGet|__privateSet|__privateAdd|_classPrivate\w+|_class_private_\w+|WeakMap|WeakSet)\b|\.(?:get|set|has|add|delete)\(\s*this\s*[,)]/
 
 /**
  * @typedef {{ certain: boolean, what: string } | null} PrivateState `certain`: a `#name`; else values that seem kept for `this` elsewhere
