@@ -14,9 +14,11 @@ import random
 import sys
 from typing import Any, Dict, List
 
-from ._walk import IMMUTABLE_BASES, Walk
+from ._walk import Walk
 
 EXACT = (list, dict, set, bytearray)
+# Immutable: a restore gives the name another value; nothing of the script's could hold a stale one.
+IMMUTABLE_BASES = (int, float, complex, str, bytes, tuple, frozenset)
 KNOWN = (collections.deque, collections.OrderedDict, collections.defaultdict, collections.Counter, random.Random)
 
 

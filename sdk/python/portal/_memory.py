@@ -93,9 +93,8 @@ class Groups:
         # An empty array overlaps nothing; those come last, so that they part no run.
         for low, high, position in sorted(spans, key=lambda span: (span[0] == span[1], span)):
             if runs and low < runs[-1][1] and high > low:
-                run = runs[-1]
-                run[1] = max(run[1], high)
-                run[2] = min(run[2], position)
+                runs[-1][1] = max(runs[-1][1], high)
+                runs[-1][2] = min(runs[-1][2], position)
             else:
                 runs.append([low, high, position])
             run_of[position] = len(runs) - 1
@@ -105,8 +104,8 @@ class Groups:
         members: Dict[int, List[int]] = {}
         for position, run in run_of.items():
             members.setdefault(run, []).append(position)
-        for run in order:
-            self._place(runs[run], [self._arrays[position] for position in sorted(members[run])], small_below)
+        for each in order:
+            self._place(runs[each], [self._arrays[position] for position in sorted(members[each])], small_below)
         for position, (value, index, live) in enumerate(self._arrays):
             run = run_of[position]
             start = _start(value) - runs[run][0] if value.nbytes else 0

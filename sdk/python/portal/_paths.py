@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 from . import _globals
 
 if TYPE_CHECKING:
-    from ._walk import Walk
+    from ._graph import Graph
 
 # A longer path shows its two ends.
 STEPS = 200
@@ -19,7 +19,7 @@ KNOWN_PARTS = {"partial": ("func", "args", "keywords"), "defaultdict": ("default
 class Paths:
     """Finds the steps from the state to a node of a walk, looking for each child in its parent by identity."""
 
-    def __init__(self, walk: "Walk") -> None:
+    def __init__(self, walk: "Graph") -> None:
         self._walk = walk
         self._labels: Dict[int, Tuple[str, Tuple[str, ...]]] = {}
 

@@ -39,10 +39,10 @@ def prove(walk: Walk, live: Dict[int, str]) -> List[Refusal]:
             chosen.append((value, node))
     if not chosen or not hasattr(os, "fork"):
         return []
-    answer = _in_helper(lambda: _compare(walk, chosen, live))
+    answer: Any = _in_helper(lambda: _compare(walk, chosen, live))
     if isinstance(answer, str):
         return [Refusal(walk.paths.of_node(node)[0], type_name(type(value)), answer, ADVICE) for value, node in chosen]
-    return answer
+    return list(answer)
 
 
 def _in_helper(work: Any) -> Any:
@@ -221,7 +221,7 @@ def _content(base: type, value: Any) -> Any:
     if base is list:
         return list(list.__iter__(value))
     if base in (tuple, frozenset):
-        return list(base.__iter__(value))  # type: ignore[attr-defined]
+        return list(base.__iter__(value))
     if base is str:
         return str.__str__(value)[:]
     if base in (bytes, bytearray):
@@ -230,7 +230,7 @@ def _content(base: type, value: Any) -> Any:
         return int.__int__(value)
     if base is float:
         return float.__float__(value)
-    return repr(base.__repr__(value))
+    return complex.__repr__(value)
 
 
 def _fields(value: Any) -> Dict[str, Any]:

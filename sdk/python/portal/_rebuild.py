@@ -295,7 +295,8 @@ class Restorer:
         return pieces
 
     def _allocate(self, number: int, kind: str, size: int, path: Optional[str]) -> memoryview:
-        live = self._live.get(path) if path is not None else None
+        live: Any = self._live.get(path) if path is not None else None
+        made: Any
         if kind == "bytes":
             # A BytesIO that is exactly full gives its bytes without a copy.
             holder = io.BytesIO()
@@ -365,6 +366,7 @@ class Restorer:
             entry = self._specials[pid]
             if entry[0] == "itself":
                 return self._opaque[pid]
+            make: Dict[str, Callable[..., Any]]
             make = {"live": self._live_object, "buffer": self._buffer, "array": self._array, "state": self._root}
             made = make[entry[0]](*entry[1:])
             self._made[pid] = made
@@ -431,6 +433,8 @@ class Restorer:
             return made
         if not _is_array(live) or live.dtype != dtype or live.shape != made.shape:
             raise _unfit(path, live, f"the saved one is an array of {dtype}, shape {tuple(shape)}")
+        if made.size and live.strides != made.strides:
+            raise _unfit(path, live, f"the saved one lies in memory with strides {made.strides}, not {live.strides}")
         if made.size and made.__array_interface__["data"] != live.__array_interface__["data"]:
             if not live.flags.writeable:
                 raise _unfit(path, live, "it cannot be written to")
@@ -455,7 +459,7 @@ class Restorer:
         """The live array that is all of a small group."""
         for entry in self._specials:
             if entry[0] == "array" and entry[1] == group and entry[7] is not None and entry[2] == 0:
-                live = self._live.get(entry[7])
+                live: Any = self._live.get(entry[7])
                 if _is_array(live) and live.nbytes == size and live.flags.writeable and live.flags.forc:
                     return live
         return None

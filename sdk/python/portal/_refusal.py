@@ -29,10 +29,10 @@ class CannotRestore(Exception):
         self.why = why
 
 
-def to_wire(refusals: List[Refusal]) -> List[Dict[str, Any]]:
-    """All of them, at most 1,000 and a last one that counts the rest."""
+def to_wire(refusals: List[Refusal], more: int = 0) -> List[Dict[str, Any]]:
+    """All of them, at most 1,000 and a last one that counts the rest; `more` were found that have no refusal here."""
     shown = [{name: short(text) for name, text in refusal._asdict().items()} for refusal in refusals[:LIMIT]]
-    rest = len(refusals) - len(shown)
+    rest = len(refusals) - len(shown) + more
     if rest > 0:
         shown.append({
             "path": "…",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any, Callable, Dict, List, NoReturn, Optional
+from typing import Any, Callable, Dict, List, NoReturn, Optional, Set
 
 from . import _carry, _environment
 from ._anchors import Anchors
@@ -33,7 +33,7 @@ class Session:
         self._connection: Optional[Connection] = None
         self._retry_at = 0.0
         self._bit_exact = False
-        self._warned: set = set()
+        self._warned: Set[str] = set()
         self.restored = False
         self.state: Any = None
         self.before_look: Callable[[], List[Refusal]] = list
@@ -224,7 +224,7 @@ class Session:
         begin = time.monotonic()
         carried, refusals = self._look(refusals)
         if refusals:
-            self._link.send({"t": "refused", "id": ident, "values": to_wire(refusals)})
+            self._refuse(ident, refusals, carried)
             return
         self._warn(carried)
         ms = (time.monotonic() - begin) * 1000
@@ -234,7 +234,7 @@ class Session:
     def _save(self, ident: Any, refusals: List[Refusal], turn: int) -> None:
         carried, refusals = self._look(refusals)
         if refusals:
-            self._link.send({"t": "refused", "id": ident, "values": to_wire(refusals)})
+            self._refuse(ident, refusals, carried)
             return
         self._warn(carried)
         streams = carried.streams()
@@ -250,6 +250,10 @@ class Session:
         self._link.send(head)
         digest = send_streams(self._link, ident, streams)
         self._link.send({"t": "saved", "id": ident, "digest": digest})
+
+    def _refuse(self, ident: Any, refusals: List[Refusal], carried: Any) -> None:
+        more = 0 if carried is None else carried.walk.more
+        self._link.send({"t": "refused", "id": ident, "values": to_wire(refusals, more)})
 
     def _warn(self, carried: Any) -> None:
         for warning in carried.warnings:

@@ -48,7 +48,7 @@ class Connection:
         payload = sum(len(piece) for piece in pieces)
         header = struct.pack("<II", len(encoded), payload) + encoded
         try:
-            self._send_all([memoryview(header), *map(memoryview, pieces)])
+            self._send_all([memoryview(header), *(memoryview(piece) for piece in pieces)])
         except OSError as error:
             self.close()
             raise Broken(f"sending to the agent: {error}") from error

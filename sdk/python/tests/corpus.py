@@ -503,3 +503,8 @@ NESTS: Dict[str, Any] = {
     ".layers[0]['x']": (lambda value: k.Plain(layers=[{"x": value}]), lambda held: held.layers[0]["x"]),
     "[1].inside[2]": (lambda value: (0, Holder([0, 1, value])), lambda held: held[1].inside[2]),
 }
+
+
+def nests_of(name: str) -> List[Any]:
+    """The nests for a kind that is carried; what is deep in itself is so once."""
+    return list(enumerate(NESTS.values()))[: 1 if name.endswith("_deep") else None]

@@ -158,7 +158,6 @@ class Attempt:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(self.socket_path)
         listener.listen(4)
-        listener.settimeout(60)
         return listener
 
     def __enter__(self) -> "Attempt":
@@ -191,8 +190,17 @@ class Attempt:
 
     # ---- the talk
 
-    def accept(self) -> Peer:
-        link, _ = self.listener.accept()
+    def accept(self, limit_s: float = 60) -> Peer:
+        self.listener.settimeout(0.2)
+        end = time.monotonic() + limit_s
+        while True:
+            try:
+                link, _ = self.listener.accept()
+                break
+            except socket.timeout:
+                ended = self.process.poll() is not None
+                assert not ended, f"the job ended: {self.process.communicate()[1].decode()[-3000:]}"
+                assert time.monotonic() < end, "the job does not connect"
         self.peer = Peer(link)
         return self.peer
 

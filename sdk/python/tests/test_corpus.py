@@ -15,13 +15,13 @@ job = portal.job()
 state = job.state(step=0)
 if job.attempt == 1:
     for name, make in corpus.CARRIED.items():
-        for index, (wrap, _) in enumerate(corpus.NESTS.values()):
+        for index, (wrap, _) in corpus.nests_of(name):
             setattr(state, f"{name}_{index}", wrap(make()))
 for step in job.steps(state, "step", 1):
     from tests import kinds
     print("ended", kinds.Closes.ended, flush=True)
     for name, make in corpus.CARRIED.items():
-        for index, (wrap, unwrap) in enumerate(corpus.NESTS.values()):
+        for index, (wrap, unwrap) in corpus.nests_of(name):
             held = getattr(state, f"{name}_{index}")
             found = same.difference(unwrap(wrap(make())), unwrap(held))
             if found:
