@@ -1,5 +1,5 @@
 /**
- * What a save and a restore cost: `node test/performance/checkpoint.bench.ts [MIB] [ROUNDS]`, a state of MIB MiB (512
+ * What a save and a restore cost: `node test/performance/checkpoint.bench.ts [MIB] [ROUNDS] [--json]`, a state of MIB MiB (512
  * where none are given), half of it float-like, a quarter zeros, a quarter JSON. A process of its own plays the job.
  *
  * Seen on 2 cores that others kept busy (load 5), Node 24.21, medians; CPU of the agent alone:
@@ -24,6 +24,7 @@ import { someMeta } from '../../src/checkpoints/chain/testing.ts'
 import { directoryStore, jobKey, listenSdk, openStreams, readManifest } from '../../src/checkpoints/index.ts'
 import { connection } from '../../src/checkpoints/sdk/connection.ts'
 import { fakeSdk } from '../../src/checkpoints/sdk/testing.ts'
+import { median, numbers, tell, told } from './rows.ts'
 
 const mib = 1 << 20
 const chunk = 64 << 10
@@ -124,7 +125,7 @@ const timed = async (what: string, bytes: number, act: () => Promise<unknown>): 
   const speeds = figures.get(what) ?? []
   speeds.push(bytes / seconds / 1e9)
   figures.set(what, speeds)
-  console.log(
+  console.error(
     `  ${what.padEnd(44)} ${(bytes / seconds / 1e9).toFixed(2)} GB/s  ${seconds.toFixed(2)} s, own CPU ${((user + system) / 1e6).toFixed(2)} s, peak ${(process.resourceUsage().maxRSS / 1024) | 0} MiB`,
   )
 }
@@ -191,8 +192,7 @@ const main = async (bytes: number, rounds: number): Promise<void> => {
     server.exit('done')
     await new Promise((resolve) => child.once('close', resolve))
     await server.close()
-    for (const [what, speeds] of figures)
-      console.log(`${what.padEnd(46)} median ${speeds.sort((a, b) => a - b)[speeds.length >> 1]!.toFixed(2)} GB/s`)
+    tell([...figures].map(([what, speeds]) => told(what, `${median(speeds).toFixed(2)} GB/s`)))
   } finally {
     rmSync(folder, { recursive: true })
   }
@@ -201,4 +201,7 @@ const main = async (bytes: number, rounds: number): Promise<void> => {
 const [role, path, length] = process.argv.slice(2)
 if (role === 'job') await job(path as string, Number(length))
 else if (role === 'sender') await sender(path as string, Number(length))
-else await main(Number(role ?? 512) * mib, Number(path ?? 3))
+else {
+  const [size = 512, rounds = 3] = numbers()
+  await main(size * mib, rounds)
+}

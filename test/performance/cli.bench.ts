@@ -1,100 +1,148 @@
 /**
- * What the command line costs: `node test/performance/cli.bench.ts [PAIRS]`, interleaved pairs, their medians compared.
+ * What the command line costs: `node test/performance/cli.bench.ts [ROUNDS] [--json]`. Every program is run once a round, so
+ * that a busy moment hits all alike; medians are compared. CPU is user and system time of the program and all that it waits for.
  *
- * Goals: a start at most 1.4 × bare Node 24's; `portal run -- true` on a warm control plane at most 50 ms over `true`.
+ * "Over" is told twice where it matters: over `true` alone, which is all that is left when nothing of Portal is there, and
+ * over bare Node and `true`, which is what a command line on Node cannot do without.
  */
-import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { spawn, type ChildProcess } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { endProcessesNaming } from '../support/leftovers.ts'
+import { createInterface } from 'node:readline'
+import { atMost, median, numbers, quantile, rounded, tell, told, type Row } from './rows.ts'
+import { portal, Stage } from './stage.ts'
+import { cpuOf } from './usage.ts'
 
-const root = join(import.meta.dirname, '../..')
-const pairs = Number(process.argv[2] ?? 31)
-const folder = mkdtempSync(join(tmpdir(), 'portal-bench-'))
-const work = join(folder, 'work')
-mkdirSync(work)
-const env = { ...process.env, PORTAL_HOME: join(folder, 'home'), XDG_CACHE_HOME: join(folder, 'cache') }
+const [rounds = 31] = numbers()
+const stage = new Stage()
 
-const took = (program: string, args: readonly string[]): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const started = performance.now()
-    const child = spawn(program, [...args], { cwd: work, env, stdio: ['ignore', 'pipe', 'pipe'] })
-    child.stdout.resume()
-    child.stderr.resume()
-    child.once('error', reject)
-    child.once('close', (code) =>
-      code === 0
-        ? resolve(performance.now() - started)
-        : reject(new Error(`${program} ${args.join(' ')} ended with ${code}`)),
-    )
-  })
-
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] as number
-
-/** Runs each in turn, so that a busy moment hits all alike. */
-const compare = async (
-  programs: Readonly<Record<string, readonly [string, ...string[]]>>,
-  times: number,
-): Promise<Record<string, number>> => {
-  const all = Object.fromEntries(Object.keys(programs).map((name) => [name, [] as number[]]))
-  for (let n = -2; n < times; n++)
-    for (const [name, [program, ...args]] of Object.entries(programs)) {
-      const ms = await took(program, args)
-      if (n >= 0) (all[name] as number[]).push(ms)
-    }
-  return Object.fromEntries(Object.entries(all).map(([name, values]) => [name, median(values)]))
+interface Took {
+  readonly wall: number[]
+  readonly cpu: number[]
 }
 
-const show = (what: string, value: string, goal: string) =>
-  console.log(`  ${what.padEnd(44)} ${value.padStart(10)}   ${goal}`)
+/** A shell that runs one program each time it is asked: started by the same few instructions as from a terminal. */
+class Runner {
+  readonly took: Took = { wall: [], cpu: [] }
+  readonly #shell: ChildProcess
+  readonly #answers: AsyncIterator<string>
+  #spent = 0
 
+  constructor(words: readonly string[]) {
+    const script = 'while read -r asked; do "$@" </dev/null; echo "$?" >&3; times >&3; done'
+    this.#shell = spawn('sh', ['-c', script, 'sh', ...words], {
+      cwd: stage.work,
+      env: stage.env,
+      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+    })
+    this.#shell.stdout?.resume()
+    this.#shell.stderr?.resume()
+    const told = this.#shell.stdio[3] as NodeJS.ReadableStream
+    this.#answers = createInterface(told)[Symbol.asyncIterator]()
+  }
+
+  async run(counts: boolean): Promise<void> {
+    const started = performance.now()
+    this.#shell.stdin?.write('go\n')
+    const code = (await this.#answers.next()).value as string
+    const wall = performance.now() - started
+    await this.#answers.next()
+    const spent = seconds((await this.#answers.next()).value as string) * 1000
+    if (code !== '0') throw new Error(`${this.#shell.spawnargs.slice(4).join(' ')} ended with ${code}`)
+    if (counts) {
+      this.took.wall.push(wall)
+      this.took.cpu.push(spent - this.#spent)
+    }
+    this.#spent = spent
+  }
+
+  end(): void {
+    this.#shell.stdin?.end()
+  }
+}
+
+/** `0m0.12s 0m0.04s`: user and system. */
+const seconds = (line: string): number =>
+  line
+    .trim()
+    .split(/\s+/)
+    .map((part) => /^(\d+)m([\d.]+)s$/.exec(part))
+    .reduce((sum, match) => sum + Number(match?.[1] ?? 0) * 60 + Number(match?.[2] ?? 0), 0)
+
+/** Runs each in turn. */
+const compare = async <Name extends string>(programs: Readonly<Record<Name, readonly string[]>>, times: number) => {
+  const runners = Object.entries(programs).map(([name, words]) => [name, new Runner(words as string[])] as const)
+  try {
+    for (let n = -3; n < times; n++) for (const [, runner] of runners) await runner.run(n >= 0)
+  } finally {
+    for (const [, runner] of runners) runner.end()
+  }
+  return Object.fromEntries(runners.map(([name, { took }]) => [name, took])) as Record<Name, Took>
+}
+
+/** The kernel counts CPU in steps here and there; their mean is right, a median of few is not. */
+const mean = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0) / values.length
+const wallAndCpu = ({ wall, cpu }: Took): string =>
+  `${rounded(median(wall))} ms (best tenth ${rounded(quantile(wall, 0.1))} ms), CPU ${rounded(mean(cpu))} ms`
+
+const rows: Row[] = []
 try {
-  if (!existsSync(join(root, 'dist/cli.js'))) throw new Error('nothing is built: npm run build')
-  const empty = join(work, 'empty.mjs')
-  writeFileSync(empty, '')
   const node = process.execPath
+  const empty = join(stage.work, 'empty.mjs')
+  writeFileSync(empty, '')
   const starts = await compare(
     {
-      'bare Node': [node, empty],
-      'portal version': [node, join(root, 'dist/cli.js'), 'version'],
-      'portal --help': [node, join(root, 'dist/cli.js'), '--help'],
-      'portal --help by its shim': [join(root, 'bin/portal'), '--help'],
+      bare: [node, empty],
+      version: [node, join(portal, '../../dist/cli.js'), '--version'],
+      help: [node, join(portal, '../../dist/cli.js'), '--help'],
+      shim: [portal, '--version'],
     },
-    pairs,
+    rounds,
   )
-  const bare = starts['bare Node'] as number
-  for (const [name, ms] of Object.entries(starts))
-    show(name, `${ms.toFixed(1)} ms`, name === 'bare Node' ? '' : `${(ms / bare).toFixed(2)} × bare; at most 1.4`)
+  const times = (one: Took, what: 'wall' | 'cpu') =>
+    what === 'wall' ? median(one.wall) / median(starts.bare.wall) : mean(one.cpu) / mean(starts.bare.cpu)
+  const limits = 'reading and running what a command needs; bare Node reads nothing'
+  rows.push(
+    told('start: bare Node on an empty file', wallAndCpu(starts.bare)),
+    told('start: `portal --version`', wallAndCpu(starts.shim)),
+    atMost('start: `portal --version` by Node, time', times(starts.version, 'wall'), 1.4, '× bare Node', limits),
+    atMost('start: `portal --version` by Node, CPU', times(starts.version, 'cpu'), 1.4, '× bare Node', limits),
+    atMost('start: `portal --version` by the shim, time', times(starts.shim, 'wall'), 1.4, '× bare Node', 'the shim is a shell, 1 ms'),
+    told('start: `portal --help` by Node, time', `${rounded(times(starts.help, 'wall'))} × bare Node`),
+  )
 
-  await took(join(root, 'bin/portal'), ['serve', '--detach'])
+  const run = (...words: readonly string[]) => [portal, 'run', '--on', 'this-machine', ...words, '--', 'true']
+  await stage.portal('run', '--on', 'this-machine', '--', 'true')
+  const others = [stage.controlPlane, stage.agent]
+  const before = others.map(cpuOf)
   const runs = await compare(
     {
       true: ['true'],
-      'portal ps': [join(root, 'bin/portal'), 'ps'],
-      'portal run --no-workdir -- true': [
-        join(root, 'bin/portal'),
-        'run',
-        '--no-workdir',
-        '--on',
-        'this-machine',
-        '--',
-        'true',
-      ],
-      'portal run -- true': [join(root, 'bin/portal'), 'run', '--on', 'this-machine', '--', 'true'],
+      ps: [portal, 'ps'],
+      empty: run('--no-workdir'),
+      run: run(),
     },
-    Math.ceil(pairs / 2),
+    rounds,
   )
-  for (const [name, ms] of Object.entries(runs))
-    show(
-      name,
-      `${ms.toFixed(1)} ms`,
-      name.includes('run')
-        ? `${(ms - bare - (runs['true'] as number)).toFixed(1)} ms over bare Node and true; at most 50`
-        : '',
-    )
+  const [control, agent] = others.map((pid, n) => (cpuOf(pid) - (before[n] as number)) / ((rounds + 3) * 2))
+  const over = median(runs.run.wall) - median(runs.true.wall)
+  rows.push(
+    told('`true` alone', wallAndCpu(runs.true)),
+    told('`portal ps`: one question to a control plane', wallAndCpu(runs.ps)),
+    told('`portal run --no-workdir -- true`', wallAndCpu(runs.empty)),
+    told('`portal run -- true`', wallAndCpu(runs.run)),
+    atMost(
+      '`portal run -- true` over bare Node and `true`',
+      over - median(starts.bare.wall),
+      50,
+      'ms',
+      'three programs take turns: each waits for the other’s disk (fsync) and for the kernel’s namespaces and cgroups',
+    ),
+    atMost('`portal run -- true` over `true` alone', over, 50, 'ms', 'bare Node’s own start is a good part of it'),
+    told('control plane, CPU of each run', `${rounded(control ?? 0)} ms`),
+    told('agent and keeper, CPU of each run', `${rounded(agent ?? 0)} ms`),
+  )
 } finally {
-  await took(join(root, 'bin/portal'), ['serve', 'stop']).catch(() => {})
-  await endProcessesNaming(folder)
-  rmSync(folder, { recursive: true, force: true })
+  await stage.clear()
 }
+tell(rows)

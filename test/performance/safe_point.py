@@ -21,6 +21,7 @@ from portal._state import State  # noqa: E402
 
 TURNS = 200_000
 RUNS = 9
+GOAL_NS = 200
 
 
 def bare() -> None:
@@ -47,11 +48,28 @@ def main() -> None:
                 seen[name].append(timeit.timeit(loop, number=1) / TURNS * 1e9)
     medians = {name: round(statistics.median(times), 1) for name, times in seen.items()}
     medians["safe_point"] = round(medians["inside"] - medians["range"], 1)
+    rows = [
+        {
+            "what": "safe point, Python: a turn of job.steps() over one of range()",
+            "seen": f"{medians['safe_point']:.0f} ns",
+            "goal": f"≤ {GOAL_NS} ns",
+            "ok": medians["safe_point"] <= GOAL_NS,
+            "limits": "the interpreter: one generator resumed, one attribute set, one byte looked at",
+        },
+        {
+            "what": "safe point, Python: a turn of job.steps() outside Portal",
+            "seen": f"{medians['outside']:.0f} ns",
+            "goal": None,
+            "ok": None,
+        },
+    ]
     if "--json" in sys.argv:
-        print(json.dumps(medians))
+        print(json.dumps(rows))
     else:
-        for name, time_ns in medians.items():
-            print(f"{name:12} {time_ns:7.1f} ns")
+        for row in rows:
+            print(f"{row['what']:64} {row['seen']:>8}  {row['goal'] or ''}")
+    if not rows[0]["ok"]:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 /**
- * What the store costs: `node test/performance/store.bench.ts [ROWS]`, ROWS suspended jobs (1,000,000 where none are given).
+ * What the store costs: `node test/performance/store.bench.ts [ROWS] [--json]`, ROWS suspended jobs (1,000,000 where
+ * none are given).
  *
  * Seen on 2 cores with a virtual disk (write 4 KiB and fdatasync: 0.2-0.6 ms), Node 24.21, PostgreSQL 15, medians in ms:
  *
@@ -21,13 +22,15 @@ import { join } from 'node:path'
 import { openStore, type Change, type Store } from '../../src/store/index.ts'
 import { startPostgres, whyNoPostgres } from '../support/postgres.ts'
 import { anyReason, attempt, connection, event, job } from '../support/records.ts'
+import { numbers, quantile, tell, told, type Row } from './rows.ts'
 
-const rows = Number(process.argv[2] ?? 1_000_000)
+const [asleepRows = 1_000_000] = numbers()
+const rows: Row[] = []
+let where = ''
 const now = 1_800_000_000_000
 const day = 86_400_000
 const rounds = 200
 
-const quantile = (sorted: readonly number[], q: number) => sorted[Math.floor((sorted.length - 1) * q)] as number
 async function measure(what: string, act: (n: number) => unknown, times = rounds): Promise<void> {
   const took: number[] = []
   for (let n = 0; n < times; n++) {
@@ -35,9 +38,8 @@ async function measure(what: string, act: (n: number) => unknown, times = rounds
     await act(n)
     took.push(performance.now() - started)
   }
-  took.sort((a, b) => a - b)
   const [median, late] = [0.5, 0.95].map((q) => quantile(took, q).toFixed(3))
-  console.log(`  ${what.padEnd(52)} median ${median} ms, 95% within ${late} ms`)
+  rows.push(told(`${where}: ${what}`, `${median} ms (95 of 100 within ${late} ms)`))
 }
 
 /** One step of a job: its row, its attempt, the money, and what is told of it. */
@@ -61,8 +63,8 @@ async function applies(store: Store): Promise<void> {
 async function asleep(store: Store): Promise<void> {
   const started = performance.now()
   const atOnce = 1000
-  for (let from = 0; from < rows; from += atOnce) {
-    const changes = Array.from({ length: Math.min(atOnce, rows - from) }, (_, n): Change => {
+  for (let from = 0; from < asleepRows; from += atOnce) {
+    const changes = Array.from({ length: Math.min(atOnce, asleepRows - from) }, (_, n): Change => {
       const since = now - from - n
       const state = { is: 'suspended', since, by: { person: 'ann' }, why: anyReason, expiresAt: now + day } as const
       const row = job(`z${from + n}`, { state, createdAt: since, due: now + day + from + n })
@@ -70,7 +72,8 @@ async function asleep(store: Store): Promise<void> {
     })
     await store.apply({ changes, events: [] })
   }
-  console.log(`  ${rows} suspended jobs, written in ${((performance.now() - started) / 1000).toFixed(1)} s`)
+  const seconds = (performance.now() - started) / 1000
+  rows.push(told(`${where}: ${asleepRows} suspended jobs written`, `${seconds.toFixed(1)} s`))
   await measure('nextDue', () => store.nextDue())
   await measure('jobsDue, none due', () => store.jobsDue(now, 100))
   await measure('jobsDue, 100 of them due', () => store.jobsDue(now + day + 99, 300))
@@ -82,7 +85,7 @@ async function asleep(store: Store): Promise<void> {
 
 const folder = mkdtempSync(join(tmpdir(), 'portal-bench-'))
 try {
-  console.log('the disk')
+  where = 'the disk'
   const probe = openSync(join(folder, 'probe'), 'w')
   await measure('write 4 KiB and fdatasync', () => {
     writeSync(probe, Buffer.alloc(4096))
@@ -90,12 +93,12 @@ try {
   })
   closeSync(probe)
 
-  console.log('SQLite in memory')
+  where = 'SQLite in memory'
   const memory = await openStore(':memory:')
   await applies(memory)
   await memory.close()
 
-  console.log('SQLite in a file')
+  where = 'SQLite in a file'
   const file = await openStore(join(folder, 'portal.db'))
   await applies(file)
   await asleep(file)
@@ -103,9 +106,9 @@ try {
   await measure('open', async () => (await openStore(join(folder, 'portal.db'))).close(), 20)
 
   const missing = whyNoPostgres()
-  if (missing !== null) console.log(`PostgreSQL: ${missing}`)
+  if (missing !== null) rows.push(told('PostgreSQL', `left out: ${missing}`))
   else {
-    console.log('PostgreSQL on this machine, its fsync off')
+    where = 'PostgreSQL on this machine, its fsync off'
     const postgres = await startPostgres()
     const store = await openStore(await postgres.database())
     await applies(store)
@@ -116,3 +119,4 @@ try {
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
+tell(rows)
