@@ -24,7 +24,9 @@ try {
     if (performance.now() - begun > 120_000) throw new Error(`of ${jobs} jobs only ${await running()} run`)
     await sleep(200)
   }
-  rows.push(told(`${jobs} jobs started, one after another`, `${((performance.now() - begun) / jobs).toFixed(1)} ms each`))
+  rows.push(
+    told(`${jobs} jobs started, one after another`, `${((performance.now() - begun) / jobs).toFixed(1)} ms each`),
+  )
 
   await sleep(settled_ms)
   const before = used()
@@ -35,8 +37,18 @@ try {
   const share = (who: keyof typeof before): number => ((after[who] - before[who]) / elapsed) * 100
   const many = `with ${jobs} jobs running idle`
   rows.push(
-    atMost(`control plane, of a core ${many}`, share('controlPlane'), 2, '%', 'reports with a sample of each job come every few seconds'),
-    told(`agent, of a core ${many}`, `${share('agent').toFixed(2)} %`, 'each job is measured every 5 s and looked at each second'),
+    atMost(
+      `control plane, of a core ${many}`,
+      share('controlPlane'),
+      2,
+      '%',
+      'reports with a sample of each job come every few seconds',
+    ),
+    told(
+      `agent, of a core ${many}`,
+      `${share('agent').toFixed(2)} %`,
+      'each job is measured every 5 s and looked at each second',
+    ),
     told(
       `keepers, of a core ${many}`,
       `${share('keepers').toFixed(2)} %`,

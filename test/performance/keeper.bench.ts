@@ -32,7 +32,10 @@ let made = 0
 
 const begin = (command: readonly string[], over: () => void): KeeperFolder => {
   const name = `bench-${process.pid}-${made++}`
-  const keeper = { folder: join(folder, name), cgroups: confinement.confines === 'none' ? noCgroups : makeCgroups(name) }
+  const keeper = {
+    folder: join(folder, name),
+    cgroups: confinement.confines === 'none' ? noCgroups : makeCgroups(name),
+  }
   const work = join(keeper.folder, 'work')
   mkdirSync(work, { recursive: true })
   writeDeadline(keeper.folder, 'never')
@@ -70,7 +73,10 @@ const running: KeeperFolder[] = []
 try {
   const seen = { kept: { wall: [] as number[], cpu: 0 }, bare: { wall: [] as number[], cpu: 0 } }
   for (let n = -2; n < jobs; n++)
-    for (const [name, act] of [['kept', kept], ['bare', bare]] as const) {
+    for (const [name, act] of [
+      ['kept', kept],
+      ['bare', bare],
+    ] as const) {
       const { wall, cpu } = await measured(act)
       if (n < 0) continue
       seen[name].wall.push(wall)
@@ -79,7 +85,13 @@ try {
   const limits =
     'eight programs are executed: sh, flock, setpriv, env, unshare, setsid, sh, and the first sleep; each takes 0.7 ms, the namespaces 2 ms'
   rows.push(
-    atMost('keeper: time from start to end, over `true` alone', median(seen.kept.wall) - median(seen.bare.wall), 10, 'ms', limits),
+    atMost(
+      'keeper: time from start to end, over `true` alone',
+      median(seen.kept.wall) - median(seen.bare.wall),
+      10,
+      'ms',
+      limits,
+    ),
     atMost('keeper: CPU of a job, over `true` alone', (seen.kept.cpu - seen.bare.cpu) / jobs, 10, 'ms'),
   )
 
@@ -87,7 +99,7 @@ try {
   while (running.some(({ folder: one }) => keptOf(one).is !== 'begun')) await sleep(20)
   await sleep(1500)
   const keepers = running.map((keeper) => keeperOf(keeper.folder)?.pid ?? 0)
-  const isJob = (pid: number): boolean => /^sleep 600/.test(commandOf(pid))
+  const isJob = (pid: number): boolean => commandOf(pid).startsWith('sleep 600')
   const memory = keepers.map((pid) => {
     const parts = [pid, ...below(pid, isJob)].map((one) => {
       try {

@@ -32,7 +32,13 @@ export const atMost = (what: string, value: number, goal: number, unit: string, 
 
 /** Three digits are as much as is repeatable. */
 export const rounded = (value: number): string =>
-  Math.abs(value) >= 100 ? value.toFixed(0) : Math.abs(value) >= 1 ? value.toFixed(1) : value.toPrecision(2)
+  Math.abs(value) >= 100
+    ? value.toFixed(0)
+    : Math.abs(value) >= 10
+      ? value.toFixed(1)
+      : Math.abs(value) >= 1
+        ? value.toFixed(2)
+        : value.toPrecision(2)
 
 export const quantile = (values: readonly number[], q: number): number =>
   values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) * q)] ?? NaN
@@ -60,7 +66,9 @@ export const table = (rows: readonly Row[]): string => {
   const lines = [['what', 'seen', 'goal', 'ok'], ...cells]
   const widths = [0, 1, 2].map((column) => Math.max(...lines.map((line) => [...(line[column] ?? '')].length)))
   return lines
-    .map((line) => line.map((cell, n) => cell + ' '.repeat(Math.max(0, (widths[n] ?? 0) - [...cell].length))).join('  '))
+    .map((line) =>
+      line.map((cell, n) => cell + ' '.repeat(Math.max(0, (widths[n] ?? 0) - [...cell].length))).join('  '),
+    )
     .map((line) => line.trimEnd())
     .join('\n')
 }

@@ -13,7 +13,10 @@ interface Stat {
 const statOf = (pid: number): Stat | null => {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ').map(Number)
+    const fields = text
+      .slice(text.lastIndexOf(')') + 2)
+      .split(' ')
+      .map(Number)
     const at = (field: number): number => fields[field - 3] ?? 0
     return { pid, parent: at(4), cpu_ms: (at(14) + at(15) + at(16) + at(17)) * tick_ms }
   } catch {
@@ -30,7 +33,7 @@ export const below = (root: number, stops: (pid: number) => boolean = () => fals
     .map((name) => (Number(name) > 0 ? statOf(Number(name)) : null))
     .filter((stat) => stat !== null)
   const found: number[] = []
-  for (let look = [root]; look.length > 0; ) {
+  for (let look = [root]; look.length > 0;) {
     const parents = new Set(look)
     look = all.filter(({ pid, parent }) => parents.has(parent) && !stops(pid)).map(({ pid }) => pid)
     found.push(...look)
