@@ -39,7 +39,8 @@ export const main = async (inputs: readonly string[]): Promise<void> => {
 /** Parses and runs; gives the exit code. */
 export const runInputs = async (inputs: readonly string[], cli: Cli): Promise<number> => {
   const [first] = inputs
-  const typed = first === undefined ? [] : first === '--version' || first === '-v' ? ['version'] : inputs
+  const typed =
+    first === '--version' || first === '-v' ? ['version'] : first === 'help' ? [...inputs.slice(1), '--help'] : inputs
   const name = typed[0] !== undefined && isCommand(typed[0]) ? typed[0] : null
   const { app, target } = await application(name === null ? [] : [name])
   const unknown = target ? unknownWord(target, typed[1]) : null

@@ -5,7 +5,7 @@ import { makeContext } from './context.ts'
 import { leanOutput } from './streams.ts'
 
 /** Longer than this nobody waits at the tab key. */
-const limit_ms = 700
+const limit_ms = 1000
 
 /**
  * Answers a shell: one completion a line, with what it is. Quiet whatever happens; nothing is started for it.

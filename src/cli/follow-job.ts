@@ -7,6 +7,7 @@ import { following } from './control/follow.ts'
 import { refusedLines, type RefusedLine } from './failure.ts'
 import { ago, plain } from './format.ts'
 import { bindingText } from './jobs.ts'
+import { progress, type Progress } from './progress.ts'
 import { pass } from './streams.ts'
 
 interface FollowJob {
@@ -28,11 +29,19 @@ const lastWords_ms = 200
  *
  * @returns the job's own exit code, 128 + the signal that ended it, 75 when it was suspended, 130 when let go of
  */
-export const followJob = async (cli: Cli, first: Client, job: JobView, options: FollowJob): Promise<number> => {
+export const followJob = async (quiet: Cli, first: Client, job: JobView, options: FollowJob): Promise<number> => {
+  const line = progress(quiet, `${job.name} is being placed`)
+  const cli: Cli = {
+    ...quiet,
+    note: (text) => {
+      line.clear()
+      quiet.note(text)
+    },
+  }
   const over = new AbortController()
   const signal = AbortSignal.any([over.signal, cli.interrupted])
   const places = new Places(cli, job)
-  const events = tellEvents(cli, first, job, options.after, places, signal)
+  const events = tellEvents(cli, first, job, options.after, places, line, signal)
   const from = options.fromNow ? await places.next : null
   let end: LogEnd | null = null
   try {
@@ -49,10 +58,12 @@ export const followJob = async (cli: Cli, first: Client, job: JobView, options: 
       signal,
     )
     for await (const event of stream) {
+      line.done()
       if (event.event === 'log') await pass(options.asJson ? process.stderr : process.stdout, logBytes(event.data))
       else end = event.data
     }
   } finally {
+    line.done()
     if (end !== null) await settled(events, end.state === 'succeeded' ? 0 : lastWords_ms)
     over.abort()
     await events.catch(() => {})
@@ -112,6 +123,7 @@ const tellEvents = async (
   job: JobView,
   after: number,
   places: Places,
+  line: Progress,
   signal: AbortSignal,
 ): Promise<void> => {
   const stream = following(
@@ -122,6 +134,7 @@ const tellEvents = async (
   )
   try {
     for await (const { data: event } of stream) {
+      line.step(`${job.name}: ${event.kind === 'started' ? 'runs, and has written nothing yet' : event.kind}`)
       if (event.kind === 'starting' || event.kind === 'resuming' || event.kind === 'resumed') places.tell(event)
       else for (const line of eventLines(event)) say(cli, line)
       if (event.kind === 'suspended' || event.kind === 'ended') return places.none()

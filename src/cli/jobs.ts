@@ -18,7 +18,7 @@ const jobNames = async (cli: Cli, partial: string): Promise<readonly string[]> =
   try {
     const { reach } = await import('./control/reach.ts')
     const client = await reach(cli, { start: false })
-    const { jobs } = await client.jobs({ query: { all: true, limit: 500 }, timeoutMs: 500 })
+    const { jobs } = await client.jobs({ query: { all: true, limit: 500 }, timeoutMs: 800 })
     return jobs.map(({ name }) => name).filter((name) => name.startsWith(partial))
   } catch {
     return []

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { isAlive } from '../../src/cli/control/reach.ts'
-import { Person } from '../support/portal.ts'
+import { patient, Person } from '../support/portal.ts'
 
 let person: Person
 beforeEach(() => void (person = new Person()))
@@ -35,12 +35,12 @@ test('one that was killed is replaced, and a damaged note of it is no hindrance'
   await person.run(['serve', '--detach'])
   const pid = person.servingPid() as number
   process.kill(pid, 'SIGKILL')
-  await expect.poll(() => isAlive(pid)).toBe(false)
+  await expect.poll(() => isAlive(pid), patient).toBe(false)
   expect((await person.run(['ps'])).code).toBe(0)
   const next = person.servingPid() as number
   expect(next).not.toBe(pid)
   process.kill(next, 'SIGKILL')
-  await expect.poll(() => isAlive(next)).toBe(false)
+  await expect.poll(() => isAlive(next), patient).toBe(false)
   writeFileSync(join(person.home, 'serve.json'), '{"url":')
   expect((await person.run(['ps'])).code).toBe(0)
 })

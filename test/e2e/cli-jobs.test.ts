@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isAlive } from '../../src/cli/control/reach.ts'
 import type { JobView } from '../../src/contract/schemas.ts'
-import { Person } from '../support/portal.ts'
+import { patient, Person } from '../support/portal.ts'
 
 /** The command line on a real control plane, with real agents and jobs. */
 let person: Person
@@ -27,8 +27,7 @@ for step in job.steps(state, "step", 2000):
 `
 const here = ['--on', 'this-machine']
 const show = async (name: string) => JSON.parse((await person.run(['show', name, '--json'])).stdout) as JobView
-const until = (name: string, state: string) =>
-  expect.poll(async () => (await show(name)).state, { timeout: 30_000, interval: 100 }).toBe(state)
+const until = (name: string, state: string) => expect.poll(async () => (await show(name)).state, patient).toBe(state)
 const numbers = (log: string) => [...log.matchAll(/^line (\d+)$/gm)].map(([, n]) => Number(n))
 
 describe('J-RUN-1 run ends as the job does', () => {
@@ -126,7 +125,7 @@ test('a control plane killed under a followed job: another is started, and no li
   await running.until('line 3\n')
   const pid = person.servingPid() as number
   process.kill(pid, 'SIGKILL')
-  await expect.poll(() => isAlive(pid)).toBe(false)
+  await expect.poll(() => isAlive(pid), patient).toBe(false)
   const { code, stdout, stderr } = await running.done
   expect(numbers(stdout)).toEqual(Array.from({ length: 20 }, (_, index) => index))
   expect(stderr.match(/lost the control plane/g)).toHaveLength(1)
@@ -147,7 +146,7 @@ test('J-FILE-2 outputs are copied, whole, under the name that was asked for', as
     'mkdir -p results/deep; echo one > results/a.txt; echo two > results/deep/b.txt',
   ])
   expect({ code, stderr }).toMatchObject({ code: 0 })
-  await expect.poll(async () => (await person.run(['cp', 'writer:results', 'got'])).code, { timeout: 10_000 }).toBe(0)
+  await expect.poll(async () => (await person.run(['cp', 'writer:results', 'got'])).code, patient).toBe(0)
   expect(readFileSync(join(person.work, 'got/a.txt'), 'utf8')).toBe('one\n')
   expect(readFileSync(join(person.work, 'got/deep/b.txt'), 'utf8')).toBe('two\n')
   expect((await person.run(['cp', 'writer:results/deep/b.txt', '.'])).code).toBe(0)

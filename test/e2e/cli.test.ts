@@ -1,9 +1,10 @@
+import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { EventView, JobView } from '../../src/contract/schemas.ts'
 import { jobView, serveMemory, token, type Served } from '../../src/control/http/testing.ts'
-import { Person } from '../support/portal.ts'
+import { patient, Person } from '../support/portal.ts'
 
 let person: Person
 let served: Served
@@ -30,7 +31,7 @@ const tell = (kind: string, more: Partial<EventView> = {}) => {
 }
 /** Waits until the control plane was asked for it. */
 const asked = (what: string) =>
-  expect.poll(() => served.logged.some(({ path }) => String(path).endsWith(`/${what}`))).toBe(true)
+  expect.poll(() => served.logged.some(({ path }) => String(path).endsWith(`/${what}`)), patient).toBe(true)
 const because = (sentence: string, code = 'ask.suspend') => ({ code, sentence, facts: {} })
 
 describe('what makes no sense is refused with code 2 and the nearest known', () => {
@@ -77,7 +78,7 @@ test('a wrong token, and a control plane that cannot be reached, have their code
 test('J-RUN-1 run sends the directory, follows the log to its end, and ends with the job', async () => {
   writeFileSync(join(person.work, 'train.py'), 'print(1)')
   const running = person.start(['run', '--name', 'nightly', '--', 'python3', 'train.py', '--name', 'x'])
-  await expect.poll(() => served.memory.jobs.size).toBe(1)
+  await expect.poll(() => served.memory.jobs.size, patient).toBe(1)
   const [job] = [...served.memory.jobs.values()] as [JobView]
   expect(job.command).toEqual(['python3', 'train.py', '--name', 'x'])
   tell('starting', {
@@ -246,7 +247,7 @@ test('logs prints all or the last lines, and follows on from there', async () =>
 
 test('job names are completed from the control plane, quickly and quietly', async () => {
   add('nightly')
-  expect((await person.run(['__complete', 'show', 'ni'])).stdout).toContain('nightly\t')
+  await expect.poll(async () => (await person.run(['__complete', 'show', 'ni'])).stdout, patient).toContain('nightly\t')
   expect((await person.run(['__complete', 'sus'])).stdout).toContain('suspend\t')
   person.served('http://127.0.0.1:1', token)
   const { code, stdout, stderr } = await person.run(['__complete', 'show', 'ni'])
@@ -258,4 +259,23 @@ test('a home directory and the root are not sent along without being named', asy
   expect(code).toBe(2)
   expect(stderr).toContain('is not sent along as a working directory without being named')
   expect((await person.run(['run', '-d', '--workdir', '.', '--', 'true'], { HOME: person.work })).code).toBe(0)
+})
+
+test('the script for bash completes commands, flags and names', async () => {
+  add('nightly')
+  const bash = `portal() { "${process.execPath}" "${resolve(import.meta.dirname, '../../src/cli/main.ts')}" "$@"; }
+source <(portal completion bash)
+try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _portal; echo "\${COMPREPLY[*]}"; }
+try portal sus; try portal show ni; try portal run --memo; try portal practice rec; try portal run -- x`
+  const stdout = await new Promise<string>((settle, reject) => {
+    const env = { PATH: process.env['PATH'], HOME: person.folder, PORTAL_HOME: person.home }
+    execFile('bash', ['-c', bash], { env }, (error, out) => (error ? reject(error) : settle(out)))
+  })
+  expect(stdout.split('\n')).toEqual(['suspend', 'nightly', '--memory', 'reclaim', '', ''])
+})
+
+test('help is had by a word too', async () => {
+  const { code, stdout } = await person.run(['help', 'run'])
+  expect(stdout).toContain('EXAMPLES')
+  expect(code).toBe(0)
 })

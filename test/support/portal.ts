@@ -8,6 +8,9 @@ import { version } from '../../src/cli/version.ts'
 const built = process.env['PORTAL_TEST_BUILT'] !== undefined
 const program = resolve(import.meta.dirname, built ? '../../dist/cli.js' : '../../src/cli/main.ts')
 
+/** For `expect.poll`: a busy machine starts a command in seconds. */
+export const patient = { timeout: 30_000, interval: 50 } as const
+
 export interface Ran {
   readonly code: number | null
   readonly stdout: string

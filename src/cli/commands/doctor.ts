@@ -44,8 +44,21 @@ const examine = async (cli: Cli): Promise<readonly Finding[]> => {
     guarded('clock', machine.clocks),
     guarded('disk', () => machine.disk(existing(home))),
   ])
-  return looks.flat()
+  return withoutRepeats(looks.flat())
 }
+
+const badness = { ok: 0, warn: 1, fail: 2 } as const
+
+/** What the control plane and this command both looked at is told once, by the one that found more. */
+const withoutRepeats = (findings: readonly Finding[]): readonly Finding[] =>
+  findings.filter((finding, index) =>
+    findings.every(
+      (other, at) =>
+        at === index ||
+        other.name !== finding.name ||
+        (at < index ? badness[other.is] < badness[finding.is] : badness[other.is] <= badness[finding.is]),
+    ),
+  )
 
 /** Asked about itself where it runs; that none runs is no fault, since commands start one. */
 const controlPlane = async (cli: Cli, home: string): Promise<readonly Finding[]> => {

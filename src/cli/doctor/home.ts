@@ -1,4 +1,4 @@
-import { link, lstat, mkdtemp, open, readFile, rm, statfs } from 'node:fs/promises'
+import { link, lstat, mkdtemp, open, readFile, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fail, ok, warn, type Finding } from './check.ts'
 
@@ -16,20 +16,20 @@ const octal = (mode: number): string => (mode & 0o777).toString(8).padStart(4, '
 
 /** The data directory: there, one's own, closed to others, on a disk of this machine. */
 export const home = async (path: string): Promise<Finding> => {
-  const stat = await lstat(path).catch(() => null)
-  if (stat === null)
+  const found = await stat(path).catch(() => null)
+  if (found === null)
     return warn('home', `${path} does not exist yet`, 'it is made by the first `portal run` or `portal serve`')
-  if (!stat.isDirectory())
+  if (!found.isDirectory())
     return fail('home', `${path} is not a directory`, 'move it away, or set PORTAL_HOME to another path')
   const uid = process.getuid?.()
-  if (uid !== undefined && stat.uid !== uid)
+  if (uid !== undefined && found.uid !== uid)
     return fail(
       'home',
-      `${path} belongs to user ${stat.uid}, not to you (${uid})`,
+      `${path} belongs to user ${found.uid}, not to you (${uid})`,
       'set PORTAL_HOME to a folder of your own',
     )
-  if ((stat.mode & 0o077) !== 0)
-    return fail('home', `${path} is open to others (${octal(stat.mode)})`, `chmod 700 ${path}`)
+  if ((found.mode & 0o077) !== 0)
+    return fail('home', `${path} is open to others (${octal(found.mode)})`, `chmod 700 ${path}`)
   const kind = networked.get((await statfs(path)).type)
   if (kind) return fail('home', `${path} is on ${kind}`, 'set PORTAL_HOME to a folder on a disk of this machine')
   return ok('home', path)
@@ -56,9 +56,10 @@ export const token = async (path: string): Promise<Finding> => {
 
 /** Checkpoints are published by a hard link, which must fail where there is one already: two winners would fork a chain. */
 export const checkpointDirectory = async (path: string): Promise<Finding> => {
-  const tried = await mkdtemp(join(path, '.doctor-'))
+  let tried: string | null = null
   try {
-    const [first, second, slot] = ['first', 'second', 'slot'].map((name) => join(tried, name)) as [
+    tried = await mkdtemp(join(path, '.doctor-'))
+    const [first, second, slot] = ['first', 'second', 'slot'].map((name) => join(`${tried}`, name)) as [
       string,
       string,
       string,
@@ -90,6 +91,6 @@ export const checkpointDirectory = async (path: string): Promise<Finding> => {
       code === 'ENOSPC' ? 'make room on its disk' : 'put PORTAL_HOME on a disk of this machine',
     )
   } finally {
-    await rm(tried, { recursive: true, force: true })
+    if (tried !== null) await rm(tried, { recursive: true, force: true })
   }
 }
