@@ -35,9 +35,7 @@ export class Trial {
     const name = `trial-${++runs}`
     const gate = join(portal.outside, `${name}.gate`)
     const command =
-      python !== null && runs % 2 === 0
-        ? [python, join(jobs, 'steps.py')]
-        : [process.execPath, join(jobs, 'steps.mjs')]
+      python !== null && runs % 2 === 0 ? [python, join(jobs, 'steps.py')] : [process.execPath, join(jobs, 'steps.mjs')]
     const job = await portal.run({ name, command, on: 'practice/north-1', env: { GATE: gate } })
     await job.line('step 2 ')
     return new Trial(portal, job, gate)
@@ -79,7 +77,9 @@ export class Trial {
       if (!open && view.state === 'running' && made.some(({ attempt }) => attempt === view?.attempt)) return view
       await sleep(10)
     }
-    const happened = this.job.events.map(({ kind, why, facts }) => `${kind} ${why?.sentence ?? ''} ${JSON.stringify(facts)}`)
+    const happened = this.job.events.map(
+      ({ kind, why, facts }) => `${kind} ${why?.sentence ?? ''} ${JSON.stringify(facts)}`,
+    )
     throw new Error(`${this.job.name} does not come to rest: ${JSON.stringify(view)}\n${happened.join('\n')}`)
   }
 
@@ -153,7 +153,9 @@ export class Trial {
       const taken = lengths.find(
         (length) =>
           rest.slice(0, length).every((step, n) => step === (own[0] as number) + n) &&
-          (next === null || next === undefined ? rest.length === length : rest[length] === next || rest[length] === undefined),
+          (next === null || next === undefined
+            ? rest.length === length
+            : rest[length] === next || rest[length] === undefined),
       )
       expect(taken, `attempt ${attempt} wrote ${own.join()}; of the log is left ${rest.join()}`).toBeDefined()
       rest = rest.slice(taken)
@@ -161,7 +163,12 @@ export class Trial {
     expect(rest).toEqual([])
   }
 
-  #traced(): readonly { readonly word: string; readonly attempt: number; readonly step: number; readonly at: number }[] {
+  #traced(): readonly {
+    readonly word: string
+    readonly attempt: number
+    readonly step: number
+    readonly at: number
+  }[] {
     return this.portal.traced(this.job.name).map((line) => {
       const [word = '', attempt, step, at] = line.split(' ')
       return { word, attempt: Number(attempt), step: Number(step), at: Number(at) }
