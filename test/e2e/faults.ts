@@ -1,7 +1,7 @@
+import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect } from 'vitest'
 import type { JobView } from '../../src/contract/schemas.ts'
 import type { JobWatch } from '../support/watch.ts'
 import { jobs, python, type Installation, type Party } from './support.ts'
@@ -48,7 +48,7 @@ export class Trial {
     const token = of === 'target' ? current + 1 : current
     const killed = await this.portal.kill(party, this.job, token)
     // near the end of it a machine may have been let go before the blow came
-    if (!['seal', 'committed'].includes(at)) expect(killed, `nobody was found to kill: ${party}`).not.toEqual([])
+    if (!['seal', 'committed'].includes(at)) assert.notEqual(killed.length, 0, `nobody was found to kill: ${party}`)
     if (party === 'control plane') await this.portal.serve()
   }
 
@@ -92,8 +92,8 @@ export class Trial {
     const { client } = this.portal
     if (view.state === 'failed' && view.resumableUntil === null) {
       // nothing was saved before it was lost: there is nothing to go on from, and it says so
-      expect(view.checkpoint).toBeNull()
-      expect(view.why?.sentence).toBeTruthy()
+      assert.equal(view.checkpoint, null)
+      assert.ok(view.why?.sentence)
       this.#oneAtATime()
       return
     }
@@ -103,10 +103,10 @@ export class Trial {
       await this.job.event('resumed', after)
     }
     const last = await this.rest()
-    expect(last.state).toBe('running')
+    assert.equal(last.state, 'running')
     writeFileSync(this.#gate, '')
     const { log, end } = await this.job.end()
-    expect(end.state).toBe('succeeded')
+    assert.equal(end.state, 'succeeded')
     this.#oneAtATime()
     this.#logIsWhatWasWritten(log)
   }
@@ -115,7 +115,10 @@ export class Trial {
   async wasSeamless(): Promise<void> {
     const log = await this.job.log()
     const lines = log.split('\n').filter((line) => line.startsWith('step '))
-    expect(lines.map((line) => Number(line.split(' ')[1]))).toEqual(lines.map((_, n) => n))
+    assert.deepEqual(
+      lines.map((line) => Number(line.split(' ')[1])),
+      lines.map((_, n) => n),
+    )
   }
 
   /** J-SAFE-2: the stays of attempts do not overlap, and come in the order of their tokens. */
@@ -128,8 +131,8 @@ export class Trial {
     for (const [n, stay] of stays.entries()) {
       const before = stays[n - 1]
       if (!before) continue
-      expect(stay.attempt).toBeGreaterThan(before.attempt)
-      expect(stay.from, `attempt ${stay.attempt} began while ${before.attempt} ran`).toBeGreaterThan(before.until)
+      assert.ok(stay.attempt > before.attempt, `attempt ${stay.attempt} came after ${before.attempt}`)
+      assert.ok(stay.from > before.until, `attempt ${stay.attempt} began while ${before.attempt} ran`)
     }
   }
 
@@ -140,7 +143,7 @@ export class Trial {
       return step === undefined ? [] : [{ step: Number(step), x: Number(x) }]
     })
     const value = values(Math.max(...logged.map(({ step }) => step)) + 1)
-    for (const { step, x } of logged) expect(x, `the value at step ${step}`).toBe(value[step])
+    for (const { step, x } of logged) assert.equal(x, value[step], `the value at step ${step}`)
     const written = this.steps()
     const attempts = [...new Set(written.map(({ attempt }) => attempt))]
     let rest = logged.map(({ step }) => step)
@@ -157,10 +160,10 @@ export class Trial {
             ? rest.length === length
             : rest[length] === next || rest[length] === undefined),
       )
-      expect(taken, `attempt ${attempt} wrote ${own.join()}; of the log is left ${rest.join()}`).toBeDefined()
+      assert.ok(taken !== undefined, `attempt ${attempt} wrote ${own.join()}; of the log is left ${rest.join()}`)
       rest = rest.slice(taken)
     }
-    expect(rest).toEqual([])
+    assert.deepEqual(rest, [])
   }
 
   #traced(): readonly {

@@ -1,7 +1,7 @@
 import { second, type Duration, type Instant } from '../../time/index.ts'
 import type { AttemptRecord, MoveRecord } from '../model.ts'
 import { attemptOf, provenGone, type Seen, type World } from '../world.ts'
-import { exited, leaseOver, whileUnheard } from './running.ts'
+import { exited, leaseOver, meanwhile, whileUnheard } from './running.ts'
 import { bringUp, restoreFailure } from './starting.ts'
 import { abort, wait, type Step } from './step.ts'
 
@@ -57,6 +57,12 @@ function preparing(world: World, move: MoveRecord, source: AttemptRecord, now: I
       left_ms: Math.max(0, seen.machine.notice.endsAt - now),
     })
 
+  return meanwhile(nextOf(world, move, seen, target, now), [source, target], world, now)
+}
+
+function nextOf(world: World, move: MoveRecord, seen: Seen, target: AttemptRecord | null, now: Instant): Step {
+  const { report } = seen
+  const { spec } = world.job
   switch (move.step) {
     case 'probe':
       return probing(move, seen, now, spec.settings.safePointWait)

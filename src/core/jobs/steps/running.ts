@@ -9,7 +9,7 @@ import { wait, type Step } from './step.ts'
 const lastWordsTake: Duration = 60 * second
 
 /** How often the provider of a machine that cannot be heard is asked what became of it. */
-const observeEvery: Duration = 5 * second
+export const observeEvery: Duration = 5 * second
 
 /**
  * Unreachable is not dead (J-LEASE-3): the lease of a machine that cannot be heard must have run out, and the machine must
@@ -22,6 +22,18 @@ export const leaseOver = (seen: Seen, now: Instant): boolean =>
 export function whileUnheard(attempt: AttemptRecord, seen: Seen, now: Instant): Step {
   const next = Math.max(seen.heardAt + unreachableAfter, (seen.provider?.askedAt ?? -Infinity) + observeEvery)
   return now >= next ? { do: 'observe', attempt } : wait(Math.min(next, seen.leaseEnds ?? Infinity))
+}
+
+/** While something is waited for, machines that cannot be heard are asked about: one that is gone ends the wait early. */
+export function meanwhile(step: Step, machines: readonly (AttemptRecord | null)[], { seen }: World, now: Instant): Step {
+  let then = step
+  for (const attempt of machines) {
+    if (then.do !== 'wait') return then
+    if (attempt?.state !== 'bound' || seen(attempt.token).connected) continue
+    const look = whileUnheard(attempt, seen(attempt.token), now)
+    then = look.do === 'wait' ? wait(Math.min(then.until, look.until)) : look
+  }
+  return then
 }
 
 /** A job that runs: did it end, can it be heard, what do people want of it. */

@@ -16,9 +16,23 @@ describe('starting', () => {
     ],
     ['an intended machine is asked for', aJob().starting('intended'), { do: 'start' }],
     [
-      'one that was started is waited for, as long as start.timeout',
+      'one that was started is waited for',
+      aJob()
+        .starting('started')
+        .attempt(1, { startedAt: now - second }),
+      { do: 'wait', until: now + 4 * second },
+    ],
+    [
+      'its provider is asked about it while it does not check in: it may have ended while it booted',
       aJob().starting('started'),
-      { do: 'wait', until: now + 9 * minute },
+      { do: 'observe' },
+    ],
+    [
+      'and again after a while',
+      aJob()
+        .starting('started')
+        .provider(1, 'alive', now - second, now - second),
+      { do: 'wait', until: now + 4 * second },
     ],
     [
       'one that checked in becomes the job’s, and with the same write the current one',
@@ -27,7 +41,7 @@ describe('starting', () => {
     ],
     [
       'an agent that is connected and has not told all yet is waited for',
-      aJob().starting('started').sees(1, { connected: false, machine: null }),
+      aJob().starting('started').provider(1, 'alive', now).sees(1, { connected: false, machine: null }),
       { do: 'wait' },
     ],
     [

@@ -2,6 +2,7 @@ import { why } from '../../reasons.ts'
 import type { Instant } from '../../time/index.ts'
 import type { AttemptRecord, JobState } from '../model.ts'
 import { attemptOf, provenGone, type Seen, type World } from '../world.ts'
+import { meanwhile, observeEvery } from './running.ts'
 import { wait, type Step } from './step.ts'
 
 /** From `queued` or a resume to a machine that runs the job. */
@@ -80,7 +81,9 @@ export function bringUp(attempt: AttemptRecord, world: World, now: Instant): Ste
           refused: [],
           tryNext: true,
         }
-      return wait(until)
+      // it may have ended while it booted, and a provider that is not asked may not go on with it either
+      const ask = Math.max(attempt.startedAt ?? attempt.intendedAt, seen.provider?.askedAt ?? -Infinity) + observeEvery
+      return now >= ask ? { do: 'observe', attempt } : wait(Math.min(ask, until))
     }
     case 'bound':
       return null
@@ -117,7 +120,7 @@ export function restoring(attempt: AttemptRecord, world: World, now: Instant): S
       refused: [],
       tryNext: false,
     }
-  return wait(until)
+  return meanwhile(wait(until), [attempt], world, now)
 }
 
 /** Why a restore cannot succeed any more; null: it still can. */
