@@ -71,12 +71,16 @@ describe('J-SAFE-1 a move, step by step', () => {
     ['the restore is waited for', aJob().moving('restore'), { do: 'wait', until: now + 4 * minute }],
     [
       'a source that went silent is asked about: were it gone, nothing would be waited for',
-      aJob().moving('hold').silent(1, now - minute),
+      aJob()
+        .moving('hold')
+        .silent(1, now - minute),
       { do: 'observe', attempt: { token: 1 } },
     ],
     [
       'a target that went silent is asked about, while the source is held for it',
-      aJob().moving('restore').silent(2, now - minute),
+      aJob()
+        .moving('restore')
+        .silent(2, now - minute),
       { do: 'observe', attempt: { token: 2 } },
     ],
     [

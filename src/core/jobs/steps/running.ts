@@ -25,7 +25,12 @@ export function whileUnheard(attempt: AttemptRecord, seen: Seen, now: Instant): 
 }
 
 /** While something is waited for, machines that cannot be heard are asked about: one that is gone ends the wait early. */
-export function meanwhile(step: Step, machines: readonly (AttemptRecord | null)[], { seen }: World, now: Instant): Step {
+export function meanwhile(
+  step: Step,
+  machines: readonly (AttemptRecord | null)[],
+  { seen }: World,
+  now: Instant,
+): Step {
   let then = step
   for (const attempt of machines) {
     if (then.do !== 'wait') return then
