@@ -45,6 +45,9 @@ export interface Job {
   /** The number of this attempt; 0 outside Portal. */
   readonly attempt: number
 
+  /** Whether this attempt began from a checkpoint; known after `job.state()`. */
+  readonly restored: boolean
+
   /** Milliseconds that the job has run past `job.state()`, all attempts together. A stored `performance.now()` means nothing after a move. */
   clock(): number
 

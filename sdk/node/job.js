@@ -37,6 +37,7 @@ export class Job {
     this.starters = []
     /** @type {(() => unknown)[]} */
     this.suspenders = []
+    this.wasRestored = false
     /** ms that the job has run in attempts before this one */
     this.carried = 0
     this.since = 0
@@ -48,6 +49,11 @@ export class Job {
   /** The number of this attempt; 0 outside Portal. */
   get attempt() {
     return this.attemptNumber
+  }
+
+  /** Whether this attempt began from a checkpoint; known after `job.state()`. */
+  get restored() {
+    return this.wasRestored
   }
 
   /** @template {object} S @param {S} initial @returns {Promise<S>} */
@@ -95,7 +101,7 @@ export class Job {
       suspend: () => this.suspend(),
       hasSuspend: () => this.suspenders.length > 0,
     }
-    begin(this.talk)
+    this.wasRestored = begin(this.talk)
   }
 
   /** @param {object} state @param {string} key @param {number} end */
@@ -109,7 +115,8 @@ export class Job {
   }
 
   checkpoint() {
-    if (!this.talk) return
+    // asked for by what runs before a save, it would never end
+    if (!this.talk || this.stoppedAt !== 0) return
     this.flags[WANTED] = 1
     if (this.loops === 0) this.safePoint()
   }
@@ -162,7 +169,8 @@ export class Job {
   stop() {
     const asks = this.flags[WANTED] === 1 ? 'checkpoint' : null
     this.flags[WANTED] = 0
-    if (!this.talk) return
+    // a safe point within what runs at a safe point is none
+    if (!this.talk || this.stoppedAt !== 0) return
     // what the job stands still for is no time that it runs
     this.stoppedAt = performance.now()
     try {

@@ -38,11 +38,15 @@ export const exitJob = (why) => {
 
 /* the start */
 
-/** Restores the state if there is one, and returns once the attempt may run. Until then the thread stands still. @param {Talk} talk */
+/**
+ * Restores the state if there is one, and returns once the attempt may run. Until then the thread stands still.
+ * @param {Talk} talk @returns {boolean} whether there was one
+ */
 export const begin = (talk) => {
   /** @type {Incoming | null} */
   let incoming = null
   let ready = false
+  let restored = false
   for (;;) {
     const message = talk.link.receive()
     switch (message.t) {
@@ -62,6 +66,7 @@ export const begin = (talk) => {
         if (incoming) {
           restore(talk, incoming, message.generation)
           ready = true
+          restored = true
           incoming = null
         }
         break
@@ -75,7 +80,7 @@ export const begin = (talk) => {
       case 'dead':
         return exitJob('the thread that speaks with the agent is gone')
       case 'run':
-        return undefined
+        return restored
       default:
     }
   }

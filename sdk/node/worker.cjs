@@ -12,7 +12,7 @@ const { connect } = require('node:net')
 const { workerData } = require('node:worker_threads')
 const { CHUNK, StateDigest, isZero, sha256 } = require('./digest.cjs')
 const { FrameReader, frameHead } = require('./frames.cjs')
-const { ASKED, BEAT, DONE, SLOTS, SLOT_BYTES, TOTAL, TURNS, WAKE } = require('./shared.cjs')
+const { ASKED, BEAT, DONE, SLOTS, SLOT_BYTES, TOTAL, TURNS, WAKE, WANTED } = require('./shared.cjs')
 
 const LOOK_MS = 100
 const COUNTERS_MS = 250
@@ -31,6 +31,8 @@ let phase = 'starting'
 let restoredDigest = null
 /** the job's thread is at a safe point and listens */
 let talking = false
+/** the job itself asked for the checkpoint that is talked about */
+let wanted = false
 /** `run` came before the job's thread said that its values are in place */
 let mayRun = false
 /** @type {import('node:net').Socket | null} */
@@ -178,12 +180,19 @@ const attach = (opened) => {
   opened.write(frameHead({ ...hello, ...coming }))
   void closed.then(() => {
     if (socket === opened) socket = null
+    if (talking) wantAgain()
     if (talking || phase === 'starting') tell({ t: 'lost' })
     talking = false
     digest = null
     return undefined
   })
   return closed
+}
+
+/** What the job asked for and did not get is asked for again after a while. */
+const wantAgain = () => {
+  if (wanted) setTimeout(() => Atomics.store(flags, WANTED, 1), AWAY_PAUSE_MS)
+  wanted = false
 }
 
 const startRunning = () => {
@@ -216,6 +225,7 @@ const onFrame = (meta, payload) => {
     case 'go':
       if (!talking) return undefined
       talking = false
+      wanted = false
       look()
       return tell(meta)
     default:
@@ -315,9 +325,12 @@ const onMessage = async (message) => {
       if (!socket) {
         quietUntil = Date.now() + AWAY_PAUSE_MS
         Atomics.store(flags, ASKED, 0)
+        wanted = message.asks !== null
+        wantAgain()
         return tell({ t: 'away' })
       }
       talking = true
+      wanted = message.asks !== null
       socket.write(frameHead({ t: 'safe-point', turn: message.turn, asks: message.asks }))
       return undefined
     }

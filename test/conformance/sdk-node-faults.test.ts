@@ -72,6 +72,7 @@ describe('what cannot be carried', () => {
       job.onSuspend(() => {
         const closed = state.open
         state.open = null
+        job.checkpoint()
         console.log('closed')
         return () => { state.open = closed; console.log('opened') }
       })
@@ -258,6 +259,20 @@ describe('an agent that is lost', () => {
     await job.frame('safe-point')
     await job.go()
     expect(await job.ended).toBe(0)
+  })
+
+  test('a checkpoint that the job asked for while the agent was away is asked for again', async () => {
+    const job = await atSafePoint(
+      loop('{ step: 0 }', `if (step === 1) job.checkpoint(); ${slowly}`).replace('3)', '400)'),
+    )
+    await job.go()
+    await job.vanish()
+    await new Promise((resolve) => setTimeout(resolve, 400))
+    await job.listen()
+    await job.welcome(null)
+    expect((await job.frame('safe-point')).meta).toMatchObject({ asks: 'checkpoint' })
+    await job.saved()
+    await job.go()
   })
 
   test('told to exit at a safe point, the job ends with 75', async () => {

@@ -172,7 +172,7 @@ test('K-PY-4 job.clock goes on over attempts and stands still while the job does
   const source = `
     const state = await job.state({ step: 0, seen: 0 })
     for (const step of job.steps(state, 'step', 2)) { const until = Date.now() + 120; while (Date.now() < until); state.seen = job.clock() }
-    console.log(Math.round(state.seen), Math.round(job.clock() - state.seen))
+    console.log(Math.round(state.seen), Math.round(job.clock() - state.seen), job.restored)
   `
   const first = await start(source)
   await first.setFlag(1)
@@ -188,6 +188,7 @@ test('K-PY-4 job.clock goes on over attempts and stands still while the job does
   await second.restore(saved)
   second.run()
   await second.ended
+  expect(second.output).toContain('true')
   const [ran = 0, after = 0] = second.output.split(' ').map(Number)
   expect(ran).toBeGreaterThanOrEqual(230)
   expect(ran).toBeLessThan(390)

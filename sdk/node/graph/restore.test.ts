@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Side } from './testing.ts'
 
@@ -78,4 +80,88 @@ test('bytes that someone changed are an error or a refusal, never a hang or a cr
       }
       expect(Array.isArray(outcome) || outcome instanceof Error).toBe(true)
     }
+})
+
+const anything = fc.anything({
+  maxDepth: 4,
+  withBigInt: true,
+  withBoxedValues: true,
+  withDate: true,
+  withMap: true,
+  withNullPrototype: true,
+  withSet: true,
+  withSparseArray: true,
+  withTypedArray: true,
+})
+
+test('K-WHOLE-3 whatever is made of plain parts comes back equal with the same digest, anew and in place', () => {
+  fc.assert(
+    fc.property(anything, anything, (one, two) => {
+      const source = new Side({ value: null as unknown })
+      source.state.value = { one, two, again: one }
+      const saved = source.carried()
+      const anew = new Side({ value: null as unknown })
+      expect(anew.restore(saved)).toEqual([])
+      expect(isDeepStrictEqual(anew.state, source.state)).toBe(true)
+      expect(anew.carried().digest).toBe(saved.digest)
+
+      // the copy is what a script builds before job.state(); what is saved from there goes into another copy in place
+      const script = new Side(anew.state)
+      const later = script.carried()
+      const held = script.state.value
+      expect(script.restore(later)).toEqual([])
+      expect(script.state.value).toBe(held)
+      expect(isDeepStrictEqual(script.state, source.state)).toBe(true)
+      expect(script.carried().digest).toBe(later.digest)
+    }),
+    { numRuns: 150 },
+  )
+})
+
+test('another value, order, type or sharing has another digest', () => {
+  const shared = {}
+  const values: unknown[] = [
+    0,
+    -0,
+    1,
+    1n,
+    '1',
+    true,
+    null,
+    undefined,
+    Number.NaN,
+    [],
+    {},
+    [1, 2],
+    [2, 1],
+    { a: 1, b: 2 },
+    { b: 2, a: 1 },
+    new Set([1, 2]),
+    new Set([2, 1]),
+    new Map([[1, 2]]),
+    new Uint8Array(8),
+    new Int8Array(8),
+    new Float64Array(1),
+    [new Uint8Array(4), new Uint8Array(4)],
+    [shared, shared],
+    [{}, {}],
+    Object.freeze({}),
+    Object.create(null),
+    new Date(0),
+    new Date(1),
+    /a/,
+    /a/g,
+    new Error('a'),
+    'a'.repeat(70),
+    Object('1'),
+    [undefined],
+    Array(1),
+    new ArrayBuffer(8),
+  ]
+  const digests = values.map((value) => {
+    const side = new Side({ value: null as unknown })
+    side.state.value = value
+    return side.carried().digest
+  })
+  expect(new Set(digests).size).toBe(values.length)
 })
