@@ -211,6 +211,14 @@ describe('safe point', () => {
     expect(await sdk.expect('exit')).toMatchObject({ why: 'it was suspended' })
   })
 
+  test('a job that comes after it was told to end is not started first', async () => {
+    const server = await listen()
+    server.exit('stopped')
+    const sdk = await dial()
+    sdk.hello()
+    expect(await sdk.expect('exit')).toMatchObject({ why: 'stopped' })
+  })
+
   test('a job that waits for its start is ended there', async () => {
     const server = await listen()
     const sdk = await dial()

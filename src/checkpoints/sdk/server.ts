@@ -85,6 +85,12 @@ export const listenSdk = async (options: SdkOptions): Promise<SdkServer> => {
     }
     const { sdk: language, version, pid, environment, again } = hello
     client = { language, version, pid, environment, again }
+    if (exitWhy !== null) {
+      events.emit('connected', client)
+      await line.send({ t: 'exit', why: exitWhy })
+      await line.over
+      return
+    }
     const restoring = restore !== null && !again
     await line.send({ t: 'welcome', bitExact, restore: restoring ? announced(restore) : null })
     events.emit('connected', client)
