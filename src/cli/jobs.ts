@@ -1,7 +1,7 @@
 import type { JobView } from '../contract/schemas.ts'
 import type { Cli, Colors } from './context.ts'
 import { text } from './define.ts'
-import { money, plain } from './format.ts'
+import { count, money, plain } from './format.ts'
 
 /** The argument that names a job; completed by the control plane's names, if one answers at once. */
 export const jobArgument = {
@@ -40,14 +40,14 @@ export const stateText = (job: JobView): string => {
   return job.move === null || job.state === 'running' ? job.state : `${job.state} (${job.move.step})`
 }
 
-/** `40/100 (40%)`, `12 turns`; null: nothing was reported. */
+/** `40/100 (40%)`, `12 turns` (safe points passed); null: nothing was reported. */
 export const progressText = ({ progress }: JobView): string | null => {
   if (progress === null) return null
   const { done, total, turns } = progress
   if (done !== null && total !== null && total > 0)
     return `${figure(done)}/${figure(total)} (${Math.floor((100 * done) / total)}%)`
   if (done !== null) return figure(done)
-  return turns > 0 ? `${turns} turns` : null
+  return turns > 0 ? count(turns, 'turn') : null
 }
 
 const figure = (n: number): string => String(Math.round(n * 100) / 100)

@@ -44,6 +44,12 @@ test('a narrow terminal shortens what may be shortened', () => {
   expect(text.split('\n')[1]).toBe('a-very-…  12.50')
 })
 
+test('the last columns are shortened first', () => {
+  const two = [...columns.slice(0, 1), { title: 'NOTE', cell: (row: Row) => row.note, shrinkTo: 5 }]
+  const text = table([{ name: 'a-long-name', price: null, note: 'a long note' }], two, { width: 20 })
+  expect(text.split('\n')[1]).toBe('a-long-name  a long…')
+})
+
 test('a hostile name cannot break the table', () => {
   const text = table([{ name: 'a\nb\u001b[2J', price: '1' }], columns, { width: null })
   expect(text.split('\n')).toHaveLength(2)

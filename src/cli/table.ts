@@ -67,7 +67,8 @@ const narrow = <Row>(
   width: number,
 ): void => {
   let over = [...widths.values()].reduce((sum, w) => sum + w, 0) + gap.length * (used.length - 1) - width
-  for (const { column, index } of used) {
+  // what stands last matters least
+  for (const { column, index } of used.toReversed()) {
     if (over <= 0) return
     const now = widths.get(index) as number
     const least = Math.min(now, Math.max(column.shrinkTo ?? now, column.title.length))
