@@ -49,7 +49,7 @@ export const command = define<{ readonly json?: boolean }, [string, string]>({
       signal: cli.interrupted,
     })
     await mkdir(into, { recursive: true })
-    const { Unpack } = await import('tar')
+    const { Unpack } = await import('../tar.ts')
     let files = 0
     let bytes = 0
     const unpack = new Unpack({

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { Pack } from 'tar'
 import type { Entry } from './list.ts'
 
 export interface Packed {
@@ -14,6 +13,7 @@ export interface Packed {
  * (a build tool at the other end needs the times), owners, inodes and the packing machine left out.
  */
 export const packWorkdir = async (directory: string, entries: readonly Entry[]): Promise<Packed> => {
+  const { Pack } = await import('../tar.ts')
   const pack = new Pack({
     cwd: directory,
     portable: true,
