@@ -19,14 +19,18 @@ export const BUFFER_IN_PATH = 0
 
 /** The memory of all large buffers, by where they lie in the stream `buffers`. */
 export class Memory {
-  /** @param {number} total bytes of the stream @param {readonly PlacedBuffer[]} layout @param {object | null} root the script's state */
+  /**
+   * @param {number} total bytes of the stream @param {readonly PlacedBuffer[] | null} layout null: there are too many to say
+   * @param {object | null} root the script's state
+   */
   constructor(total, layout, root) {
     this.total = total
+    this.whole = layout === null
     /** @type {{ offset: number, bytes: Uint8Array }[]} */
     this.parts = []
     const taken = new Set()
     let end = 0
-    for (const [offset, length, path] of layout) {
+    for (const [offset, length, path] of layout ?? [[0, total, null]]) {
       if (
         !Number.isSafeInteger(offset) ||
         !Number.isSafeInteger(length) ||
@@ -69,6 +73,8 @@ export class Memory {
 
   /** The memory of the buffer that begins there. @param {number} offset @param {number} length @returns {Uint8Array} */
   at(offset, length) {
+    if (this.whole && offset + length <= this.total)
+      return (this.parts[0]?.bytes ?? new Uint8Array()).subarray(offset, offset + length)
     let low = 0
     let high = this.parts.length - 1
     while (low <= high) {
@@ -94,7 +100,11 @@ export class Incoming {
     for (const { name, bytes } of restore.streams) sizes.set(name, Number(bytes))
     try {
       this.graph = new Uint8Array(sizes.get('graph') ?? 0)
-      this.memory = new Memory(sizes.get('buffers') ?? 0, restore.meta?.buffers ?? [], root)
+      this.memory = new Memory(
+        sizes.get('buffers') ?? 0,
+        restore.meta?.buffers === undefined ? [] : restore.meta.buffers,
+        root,
+      )
     } catch (error) {
       this.broken = error instanceof Error ? error.message : String(error)
       this.graph = new Uint8Array()

@@ -15,6 +15,10 @@ const { CONTROL_BYTES, DONE, TOTAL, TURNS, WANTED } = /** @type {typeof import('
   createRequire(import.meta.url)('./shared.cjs')
 )
 
+/** The first process that loads the SDK is the job; what it starts inherits its environment, and is not. */
+const JOB_PID = 'PORTAL_JOB_PID'
+if (process.env.PORTAL_SOCKET && isMainThread) process.env[JOB_PID] ??= String(process.pid)
+
 export class Job {
   constructor() {
     const control = new SharedArrayBuffer(CONTROL_BYTES)
@@ -68,8 +72,7 @@ export class Job {
     this.called = true
     const socketPath = process.env.PORTAL_SOCKET
     const flagPath = process.env.PORTAL_FLAG
-    if (socketPath && flagPath && isMainThread) {
-      // processes that this one starts are not the job, though they inherit its environment
+    if (socketPath && flagPath && isMainThread && process.env[JOB_PID] === String(process.pid)) {
       delete process.env.PORTAL_SOCKET
       delete process.env.PORTAL_FLAG
       this.connect(initial, socketPath, flagPath)

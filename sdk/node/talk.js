@@ -18,6 +18,7 @@ export const EXIT_CODE = 75
 const MOST_TOPS = 10_000
 const MOST_PATHS_BYTES = 4 << 20
 const LONGEST_PATH = 100
+const MOST_PLACED = 100_000
 
 /**
  * @typedef {{
@@ -288,6 +289,7 @@ const answerSave = (talk, id, undo) => {
 
 /** Where each large buffer lies, and how the script's own one is found, as long as that is not too much to say. @param {Walk} walk */
 const layout = (walk) => {
+  if (walk.buffers.length > MOST_PLACED) return null
   let room = MOST_PATHS_BYTES
   return walk.buffers.map(({ offset, bytes, number }) => {
     const path = room > 0 ? (walk.originOf[number]?.path() ?? null) : null

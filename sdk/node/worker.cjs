@@ -221,7 +221,10 @@ const onFrame = (meta, payload) => {
       if (phase !== 'waiting') return undefined
       return startRunning()
     case 'exit':
-      return tell(meta)
+      tell(meta)
+      // the job's thread hears it at its next safe point, asked or not
+      if (phase === 'running' && !talking) Atomics.store(flags, WANTED, 1)
+      return undefined
     case 'go':
       if (!talking) return undefined
       talking = false

@@ -275,6 +275,16 @@ describe('an agent that is lost', () => {
     await job.go()
   })
 
+  test('told to exit while it runs, the job ends with 75 at its next safe point', async () => {
+    const job = await start(loop('{ step: 0 }', slowly).replace('3)', '1000)'))
+    await job.welcome(null)
+    job.run()
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    job.send({ t: 'exit', why: 'superseded' })
+    expect(await job.ended).toBe(75)
+    expect(job.errors).toContain('superseded')
+  })
+
   test('told to exit at a safe point, the job ends with 75', async () => {
     const job = await atSafePoint(loop('{ step: 0 }'))
     job.send({ t: 'exit', why: 'the machine goes' })

@@ -111,7 +111,7 @@ const emptied = (array, record) => {
 /** @param {object} object @param {Property[]} wanted @param {boolean} plain nothing is inherited that an assignment could run */
 const define = (object, wanted, plain) => {
   for (const { key, value, attributes } of wanted)
-    if (plain && attributes === Attribute.all && key !== '__proto__') /** @type {any} */ (object)[key] = value
+    if (plain && attributes === Attribute.all && !(key in object)) /** @type {any} */ (object)[key] = value
     else if (!defineProperty(object, key, descriptor(value, attributes))) return false
   return true
 }

@@ -82,6 +82,20 @@ test('bytes that someone changed are an error or a refusal, never a hang or a cr
     }
 })
 
+test('more buffers than the layout can name are received as one and come apart again', () => {
+  const build = () => ({ a: new Uint8Array(5_000), b: null as unknown })
+  const source = new Side(build())
+  source.state.a.fill(7)
+  source.state.b = new Float64Array(1_000).fill(0.5)
+  const saved = { ...source.carried(), layout: null }
+  const target = new Side(build())
+  const { a } = target.state
+  expect(target.restore(saved)).toEqual([])
+  expect(target.state.a).toBe(a)
+  expect(target.state).toEqual(source.state)
+  expect(target.carried().digest).toBe(saved.digest)
+})
+
 const anything = fc.anything({
   maxDepth: 4,
   withBigInt: true,

@@ -10,7 +10,7 @@ import { Walk } from './walk.js'
 export interface Carried {
   readonly graph: Buffer
   readonly buffers: Buffer
-  readonly layout: readonly PlacedBuffer[]
+  readonly layout: readonly PlacedBuffer[] | null
   readonly counts: { readonly objects: number; readonly customs: number }
   readonly digest: string
 }
