@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import array
 import collections
+import functools
 import random
 import sys
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 from ._walk import Walk
 
@@ -23,51 +24,69 @@ KNOWN = (collections.deque, collections.OrderedDict, collections.defaultdict, co
 
 
 class Anchors:
-    """`held`: path → object, filled in place by a restore and remembered by saves; `all`: every mutable one by path."""
+    """`held`: path → object, filled in place by a restore and remembered by saves. `find` looks deeper, for a path that
+    the saved job held and this one does not."""
 
     def __init__(self, state: Any) -> None:
-        values = state.__dict__
         self.held: Dict[str, Any] = {}
-        for name, value in values.items():
-            if is_mutable(value, top=True):
+        for name, value in state.__dict__.items():
+            if is_mutable(value):
                 self.held[f"state.{name}"] = value
         walk = Walk({id(value): path for path, value in self.held.items()}, only_look=True)
         walk.run(state, {})
-        self.refusals = walk.refusals
-        self.all = dict(self.held)
+        self._walk: Optional[Walk] = walk
+        self._all: Optional[Dict[str, Any]] = None
         self._find_held(walk)
 
+    def find(self, path: str) -> Any:
+        if path in self.held:
+            return self.held[path]
+        if self._all is None:
+            self._all = {}
+            walk = self._walk
+            paths: Dict[int, str] = {}
+            for index in range(1, len(walk.nodes) if walk is not None else 0):
+                if walk is not None and walk.nodes[index] is not None and is_mutable(walk.nodes[index]):
+                    paths[index] = walk.paths.of_node(index)[0]
+                    self._all.setdefault(paths[index], walk.nodes[index])
+        return self._all.get(path)
+
+    def settle(self) -> None:
+        """Once the attempt may run: only what is held is remembered, so that the job's own objects can end."""
+        self._walk = self._all = None
+
     def _find_held(self, walk: Walk) -> None:
-        nodes = walk.nodes
-        paths: Dict[int, str] = {}
-        for index, node in enumerate(nodes):
-            if index and walk.parents[index] >= 0 and is_mutable(node, top=False):
-                paths[index] = walk.paths.of_node(index)[0]
+        nodes, parents, paths = walk.nodes, walk.parents, walk.paths
+        for index in range(1, len(nodes)):
+            if parents[index] >= 0 and paths.is_labelled(nodes[parents[index]]):
+                paths.fix(index)
         walk.forget()
         # What the walk itself made is held by nobody else; it goes before references are counted.
         probe: List[Any] = [object()]
-        alone = max(sys.getrefcount(node) for node in probe) if hasattr(sys, "getrefcount") else 0
-        for index in range(len(nodes)):
-            if alone and index and sys.getrefcount(nodes[index]) <= alone - 1:
+        count = getattr(sys, "getrefcount", None)
+        alone = count(probe[0]) if count else 0
+        for index in range(1, len(nodes)):
+            if count and count(nodes[index]) <= alone:
                 nodes[index] = None
         bases: Dict[int, int] = {}
-        for node in nodes:
-            base = getattr(node, "base", None) if is_ndarray(node) else None
-            if base is not None:
-                bases[id(base)] = bases.get(id(base), 0) + 1
+        for index in range(1, len(nodes)):
+            if is_ndarray(nodes[index]) and nodes[index].base is not None:
+                owner = id(nodes[index].base)
+                bases[owner] = bases.get(owner, 0) + 1
         outside: Dict[int, bool] = {}
-        for index, node in enumerate(nodes):
-            if node is None or index == 0:
+        for index in range(1, len(nodes)):
+            if nodes[index] is None:
                 continue
-            counted = alone + 1 + walk.hits.get(id(node), 0) + bases.get(id(node), 0)
-            above = nodes[walk.parents[index]] if walk.parents[index] >= 0 else None
-            through = type(above) in (tuple, frozenset) and outside.get(walk.parents[index], False)
-            outside[index] = through or not alone or sys.getrefcount(node) > counted
-            path = paths.get(index)
-            if path is not None and path not in self.all:
-                self.all[path] = node
-                if outside[index] or is_carrier(node):
-                    self.held[path] = node
+            ident, parent = id(nodes[index]), parents[index]
+            # From the walk's own list, from the place where it was first met, from each other place in the state.
+            counted = alone + 1 + walk.hits.get(ident, 0) + bases.get(ident, 0)
+            through = parent >= 0 and type(nodes[parent]) in (tuple, frozenset) and outside.get(parent, False)
+            outside[index] = through or count is None or count(nodes[index]) > counted
+        for index in range(1, len(nodes)):
+            if nodes[index] is None or parents[index] < 0 or not is_mutable(nodes[index]):
+                continue
+            if outside[index] or is_carrier(nodes[index]) or _is_inner(nodes[index]):
+                self.held.setdefault(paths.of_node(index)[0], nodes[index])
 
 
 def is_ndarray(value: Any) -> bool:
@@ -81,16 +100,28 @@ def is_carrier(value: Any) -> bool:
     return callable(getattr(kind, "state_dict", None)) and callable(getattr(kind, "load_state_dict", None))
 
 
-def is_mutable(value: Any, top: bool) -> bool:
-    """Whether a name for it could hold content that a restore must change. `top`: given to job.state() itself."""
-    kind = type(value)
-    if kind in EXACT or kind in KNOWN or kind is array.array or is_ndarray(value) or is_carrier(value):
+def is_mutable(value: Any) -> bool:
+    """Whether a name for it could hold content that a restore must change."""
+    kind: Any = type(value)
+    return _is_mutable_kind(kind)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_mutable_kind(kind: type) -> bool:
+    if kind in EXACT or kind in KNOWN or kind is array.array:
         return True
-    if kind.__module__.startswith("numpy.random"):
+    if kind.__module__ == "numpy" and kind.__name__ == "ndarray" or kind.__module__.startswith("numpy.random"):
         return True
-    if kind.__module__ == "builtins" or isinstance(value, (type, *IMMUTABLE_BASES)):
+    if callable(getattr(kind, "state_dict", None)) and callable(getattr(kind, "load_state_dict", None)):
+        return True
+    if kind.__module__ == "builtins" or issubclass(kind, (type, *IMMUTABLE_BASES)):
         return False
     how = Walk.verdict_of(kind).how
     if how in ("plain", "exception"):
         return True
-    return how == "reduce" and (kind.__dictoffset__ != 0 or isinstance(value, (list, dict, set)))
+    return how == "reduce" and (kind.__dictoffset__ != 0 or issubclass(kind, (list, dict, set)))
+
+
+def _is_inner(value: Any) -> bool:
+    """Part of an object that fills it by filling this: the bit generator of one of numpy's generators."""
+    return type(value).__module__.startswith("numpy.random") and hasattr(value, "random_raw")

@@ -114,7 +114,7 @@ class Restore:
             raise CannotRestore([], "the checkpoint was not made by this SDK, or by a newer one")
         self._meta = meta
         self._sizes = {stream["name"]: stream["bytes"] for stream in welcome["streams"]}
-        self._restorer = _rebuild.Restorer(self._sizes, meta["buffers"], anchors.all, anchors.held)
+        self._restorer = _rebuild.Restorer(self._sizes, meta["buffers"], anchors.find, anchors.held)
 
     def windows(self, stream: str, offset: int, length: int) -> List[memoryview]:
         """The memory for the next bytes of a stream, one piece after the other."""

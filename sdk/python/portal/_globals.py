@@ -25,6 +25,22 @@ UNNAMED: Dict[type, Name] = {
 }
 
 
+# The names that the script had when job.state() was called; those of later lines are not there yet when it resumes.
+_script_names: Dict[str, int] = {}
+
+
+def note_script_names() -> None:
+    _script_names.clear()
+    _script_names.update((name, id(value)) for name, value in vars(sys.modules["__main__"]).items())
+
+
+def _there_in_time(module: str, name: str) -> bool:
+    if module != "__main__" or not _script_names:
+        return True
+    first = name.partition(".")[0]
+    return _script_names.get(first) == id(vars(sys.modules[module]).get(first))
+
+
 def resolve(module: str, name: str) -> Any:
     """The object that a name leads to among the loaded modules; raises if there is none."""
     value: Any = sys.modules[module]
@@ -35,7 +51,7 @@ def resolve(module: str, name: str) -> Any:
 
 def leads_to(module: str, name: str, value: Any) -> bool:
     try:
-        return "<" not in name and resolve(module, name) is value
+        return "<" not in name and _there_in_time(module, name) and resolve(module, name) is value
     except Exception:
         return False
 
@@ -96,7 +112,7 @@ def _search(module: str, value: Any) -> Optional[Name]:
     if not isinstance(loaded, types.ModuleType):
         return None
     for name, held in list(vars(loaded).items()):
-        if held is value:
+        if held is value and leads_to(module, name, value):
             return (module, name)
         if isinstance(held, type) and getattr(held, "__module__", None) == module:
             for inner, part in list(vars(held).items()):

@@ -104,8 +104,8 @@ class Objects(Graph):
         self.pairs(fields, CALL_AND_DROP, outer)
 
     def _refuse_local(self, value: Any, kind: type) -> None:
-        reason = f"no module names its class {type_name(kind)}"
-        self.refuse(value, reason, "define the class at the top of a module")
+        reason = f"no module names its class {type_name(kind)}, or only since job.state()"
+        self.refuse(value, reason, "define the class at the top of a module, above job.state()")
 
     def _carrier(self, value: Any) -> None:
         """Carried by its own `state_dict`, into the object that the script holds."""
@@ -162,8 +162,9 @@ class Objects(Graph):
         if name is None:
             what = "a lambda" if value.__name__ == "<lambda>" else "a function inside a function"
             if "<locals>" not in value.__qualname__ and value.__name__ != "<lambda>":
-                what = "a function that its module does not name"
-            self.refuse(value, f"{what} cannot be carried", "define a function at the top of a module")
+                what = "a function that its module does not name, or only since job.state(),"
+            advice = "define a function at the top of a module, above job.state()"
+            self.refuse(value, f"{what} cannot be carried", advice)
             return
         self.functions[id(value)] = value
         self.named(*name, value=value)

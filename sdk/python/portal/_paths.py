@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 # A longer path shows its two ends.
 STEPS = 200
 KEY = 80
+# After so many questions about one parent, all that it holds is listed once.
+ASKED = 8
+PLAIN = {int, float, bool, str, bytes, type(None)}
 # The parts of a reduce that have names.
 KNOWN_PARTS = {"partial": ("func", "args", "keywords"), "defaultdict": ("default_factory",)}
 
@@ -22,14 +25,26 @@ class Paths:
     def __init__(self, walk: "Graph") -> None:
         self._walk = walk
         self._labels: Dict[int, Tuple[str, Tuple[str, ...]]] = {}
+        self._fixed: Dict[int, str] = {}
+        self._asked: Dict[int, int] = {}
+        self._children: Dict[int, Dict[int, List[str]]] = {}
 
     def label(self, value: Any, step: str, items: Tuple[str, ...] = ()) -> None:
         """How the step to an object is called that the walk made itself, and the steps to its items."""
         if value is not None and value != ():
             self._labels[id(value)] = (step, items)
 
+    def is_labelled(self, value: Any) -> bool:
+        return id(value) in self._labels
+
+    def fix(self, node: int) -> None:
+        """Keeps the path of a node, whose parent will be gone when somebody asks for it."""
+        self._fixed[node] = self.of_node(node)[0]
+
     def of_node(self, node: int) -> List[str]:
         """The path of a node, one for each key that leads to it from its parent."""
+        if node in self._fixed:
+            return [self._fixed[node]]
         parent = self._walk.parents[node]
         if parent < 0:
             return [self._base(node)]
@@ -39,19 +54,20 @@ class Paths:
         nodes, parents = self._walk.nodes, self._walk.parents
         steps: List[str] = []
         at = node
-        while parents[at] >= 0:
+        while parents[at] >= 0 and at not in self._fixed:
             steps.append(self._steps(parents[at], nodes[at])[0])
             at = parents[at]
         steps.append(self._base(at))
         steps.reverse()
+        known = self._known_part(node, child)
+        last = self._steps(node, child) if known is None else [known]
+        if known is not None:
+            del steps[-1]
         if len(steps) > STEPS:
             half = STEPS // 2
             steps = [*steps[:half], f"…({len(steps) - STEPS} steps)…", *steps[-half:]]
-        known = self._known_part(node, child)
-        if known is not None:
-            return ["".join(steps[:-1]) + known]
         prefix = "".join(steps)
-        return [prefix + step for step in self._steps(node, child)]
+        return [prefix + step for step in last]
 
     def _known_part(self, node: int, child: Any) -> Optional[str]:
         """The attribute by which a person knows a part of a reduce."""
@@ -64,55 +80,66 @@ class Paths:
         return None
 
     def _base(self, node: int) -> str:
-        return "state" if node == 0 else ""
+        return self._fixed.get(node, "state" if node == 0 else "")
 
     def _steps(self, node: int, child: Any) -> List[str]:
         made = self._labels.get(id(child))
         if made is not None:
             return [made[0]]
-        return list(self._search(node, child)) or [".…"]
+        known = self._children.get(node)
+        if known is not None:
+            return known.get(id(child)) or ["…"]
+        asked = self._asked.get(node, 0) + 1
+        self._asked[node] = asked
+        if asked > ASKED:
+            self._children[node] = known = {}
+            for each, step in self.children(node):
+                if type(each) not in PLAIN:
+                    known.setdefault(id(each), []).append(step)
+            return known.get(id(child)) or ["…"]
+        return [step for each, step in self.children(node) if each is child] or ["…"]
 
-    def _search(self, node: int, child: Any) -> Iterator[str]:
+    def children(self, node: int) -> Iterator[Tuple[Any, str]]:
+        """What a node holds, with the step to each."""
         parent = self._walk.nodes[node]
         made = self._labels.get(id(parent))
         if made is not None and made[1]:
-            yield from (step for step, item in zip(made[1], parent) if item is child)
-            return
-        if node and self._walk.parents[node] < 0:
-            yield from (name for name, value in parent.items() if value is child)
-            return
-        if isinstance(parent, dict):
-            yield from self._in_dict(parent, child, self._walk.is_fields(parent) or made is not None)
-        elif isinstance(parent, (list, tuple)) or type(parent).__name__ == "deque":
-            yield from (f"[{index}]" for index, value in enumerate(parent) if value is child)
-        elif isinstance(parent, (set, frozenset)):
-            yield from (f"{{{key_text(value)}}}" for value in parent if value is child)
-        elif type(parent).__name__ == "ndarray" and parent.dtype.hasobject:
-            yield from (f"[{index}]" for index, value in enumerate(parent.reshape(-1).tolist()) if value is child)
-        yield from self._in_fields(parent, child)
+            yield from zip(parent, made[1])
+        elif node and self._walk.parents[node] < 0:
+            yield from ((value, name) for name, value in parent.items())
+        else:
+            if isinstance(parent, dict):
+                yield from self._of_dict(parent, self._walk.is_fields(parent) or made is not None)
+            elif isinstance(parent, (list, tuple)) or type(parent).__name__ == "deque":
+                yield from ((value, f"[{index}]") for index, value in enumerate(parent))
+            elif isinstance(parent, (set, frozenset)):
+                yield from ((value, f"{{{key_text(value)}}}") for value in parent)
+            elif type(parent).__name__ == "ndarray" and parent.dtype.hasobject:
+                yield from ((value, f"[{index}]") for index, value in enumerate(parent.reshape(-1).tolist()))
+            yield from _of_fields(parent)
 
-    def _in_dict(self, parent: Dict[Any, Any], child: Any, fields: bool) -> Iterator[str]:
+    def _of_dict(self, parent: Dict[Any, Any], fields: bool) -> Iterator[Tuple[Any, str]]:
         for index, (key, value) in enumerate(dict.items(parent)):
-            if value is child:
-                yield f".{key}" if fields and isinstance(key, str) else f"[{key_text(key)}]"
-            if key is child:
-                yield f".keys()[{index}]"
+            if type(value) not in PLAIN:
+                yield value, f".{key}" if fields and isinstance(key, str) else f"[{key_text(key)}]"
+            if type(key) not in PLAIN:
+                yield key, f".keys()[{index}]"
 
-    def _in_fields(self, parent: Any, child: Any) -> Iterator[str]:
-        try:
-            fields = object.__getattribute__(parent, "__dict__")
-        except Exception:
-            fields = {}
-        if isinstance(fields, dict):
-            yield from (f".{name}" for name, value in fields.items() if value is child)
-        for base in type(parent).__mro__[:-1]:
-            for name in _globals.slot_names(base):
-                if any(value is child for value in _globals.slot(parent, name)):
-                    yield f".{name}"
+
+def _of_fields(parent: Any) -> Iterator[Tuple[Any, str]]:
+    try:
+        fields = object.__getattribute__(parent, "__dict__")
+    except Exception:
+        fields = {}
+    if isinstance(fields, dict):
+        yield from ((value, f".{name}") for name, value in fields.items())
+    for base in type(parent).__mro__[:-1]:
+        for name in _globals.slot_names(base):
+            yield from ((value, f".{name}") for value in _globals.slot(parent, name))
+    if not fields:
         for name in ("__self__", "__func__", "base"):
             try:
-                if getattr(parent, name, None) is child and not fields:
-                    yield f".{name}"
+                yield getattr(parent, name), f".{name}"
             except Exception:
                 continue
 

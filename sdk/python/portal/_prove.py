@@ -165,7 +165,7 @@ def _rebuilt(values: List[Any], live: Dict[int, str]) -> Optional[List[Any]]:
     if buffers:
         sizes["buffers"] = buffers[-1][0] + buffers[-1][1].nbytes
     try:
-        restorer = _rebuild.Restorer(sizes, [[o, v.nbytes, k, None] for o, v, k, _ in buffers], {}, {}, sub.opaque)
+        restorer = _rebuild.Restorer(sizes, [[o, v.nbytes, k, None] for o, v, k, _ in buffers], _nothing, {}, sub.opaque)
         _kept.append(restorer)
         at = 0
         for view in graph:
@@ -179,6 +179,10 @@ def _rebuilt(values: List[Any], live: Dict[int, str]) -> Optional[List[Any]]:
         return None
     _kept.append(made)
     return [made[f"v{index}"] for index in range(len(values))]
+
+
+def _nothing(path: str) -> None:
+    """No object of the script's is filled here."""
 
 
 def _place(restorer: Any, stream: str, offset: int, view: memoryview) -> None:

@@ -227,7 +227,7 @@ class _Unpickler(pickle.Unpickler):
 class Restorer:
     """Receives the streams of one checkpoint into memory made ready for them, then makes the graph.
 
-    Nothing is interpreted before `finish`: until then bytes are only placed, by `take`. `live` are the script's own
+    Nothing is interpreted before `finish`: until then bytes are only placed, by `take`. `live` finds the script's own
     objects by path, `held` those of them that names of the script point to.
     """
 
@@ -235,7 +235,7 @@ class Restorer:
         self,
         sizes: Dict[str, int],
         buffers: List[List[Any]],
-        live: Dict[str, Any],
+        live: Callable[[str], Any],
         held: Dict[str, Any],
         opaque: Optional[Dict[int, Any]] = None,
     ) -> None:
@@ -295,7 +295,7 @@ class Restorer:
         return pieces
 
     def _allocate(self, number: int, kind: str, size: int, path: Optional[str]) -> memoryview:
-        live: Any = self._live.get(path) if path is not None else None
+        live: Any = self._live(path) if path is not None else None
         made: Any
         if kind == "bytes":
             # A BytesIO that is exactly full gives its bytes without a copy.
@@ -380,7 +380,7 @@ class Restorer:
 
     def _live_object(self, path: str, kind_name: str) -> Any:
         module_name, _, name = kind_name.partition(":")
-        live = self._live.get(path)
+        live = self._live(path)
         if live is None:
             if path.count(".") == 1 and "[" not in path:
                 kind_text = kind_name.replace(":", ".")
@@ -406,7 +406,7 @@ class Restorer:
             return held.getvalue()
         if kind == "str":
             return str(held, "utf-8", "surrogatepass")
-        live = self._live.get(path) if path is not None else None
+        live = self._live(path) if path is not None else None
         if live is not None and live is not held:
             raise _unfit(path, live, f"the saved one is a {kind.partition(':')[0]}")
         return held
@@ -423,7 +423,7 @@ class Restorer:
     ) -> Any:
         np = _memory.numpy()
         dtype = _memory.parse_dtype(described)
-        live = self._live.get(path) if path is not None else None
+        live = self._live(path) if path is not None else None
         if 0 in shape:
             made = np.ndarray(tuple(shape), dtype)
         else:
@@ -459,7 +459,7 @@ class Restorer:
         """The live array that is all of a small group."""
         for entry in self._specials:
             if entry[0] == "array" and entry[1] == group and entry[7] is not None and entry[2] == 0:
-                live: Any = self._live.get(entry[7])
+                live: Any = self._live(entry[7])
                 if _is_array(live) and live.nbytes == size and live.flags.writeable and live.flags.forc:
                     return live
         return None

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Set
 
-from . import _carry, _environment
+from . import _carry, _environment, _globals
 from ._anchors import Anchors
 from ._changes import Snapshot
 from ._refusal import CannotRestore, Refusal, to_wire, type_name
@@ -50,6 +50,7 @@ class Session:
     def start(self, state: State) -> None:
         """Blocks until the attempt may run, with the state restored if there is something to restore."""
         self.state = state
+        _globals.note_script_names()
         self._anchors = Anchors(state)
         self._snapshot = Snapshot()
         self._waiting: Dict[str, Any] = {}
@@ -57,6 +58,7 @@ class Session:
             try:
                 self._connection = self._connect(None)
                 self._greet(self._waiting)
+                self._anchors.settle()
                 return
             except Broken:
                 self.forget()

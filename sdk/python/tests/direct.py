@@ -24,7 +24,7 @@ def round_trip(values: Dict[str, Any]) -> Tuple[Dict[str, Any], Carried, Carried
     assert not there.refusals, there.refusals
     streams = there.streams()
     sizes = {name: pieces[-1][0] + pieces[-1][1].nbytes for name, pieces in streams}
-    restorer = _rebuild.Restorer(sizes, there.meta()["buffers"], {}, {})
+    restorer = _rebuild.Restorer(sizes, there.meta()["buffers"], lambda path: None, {})
     for name, pieces in streams:
         for offset, view in pieces:
             at = 0

@@ -142,6 +142,33 @@ for step in job.steps(state, "step", 2):
         self.assertEqual(there, "True True 1\n")
         self.assertEqual(here, there)
 
+    def test_names_of_later_lines(self) -> None:
+        """What the script names only below job.state() is not there yet when it resumes."""
+        script = """
+EARLY = k.Plain()
+state = job.state(step=0)
+class Late:
+    pass
+def late():
+    pass
+marker = k.Plain()
+state.marker, state.early, state.late, state.function = marker, EARLY, {late}, [late]
+for step in job.steps(state, "step", 2):
+    if step == 0:
+        state.late, state.function, state.instance = None, None, None
+    if step == 1:
+        print(type(state.marker).__name__, state.early is EARLY)
+"""
+        with Attempt(HEAD + script.replace("{late}", "Late()")) as attempt:
+            attempt.start(asked=True)
+            attempt.at_safe_point()
+            refused = attempt.probe()
+            attempt.go()
+        self.assertEqual([value["path"] for value in refused["values"]], ["state.late", "state.function[0]"])
+        there, here = carry(script.replace("{late}", "Late()"))
+        self.assertEqual(there, "Plain True\n")
+        self.assertEqual(here, there)
+
     def test_values_set_and_deleted_later(self) -> None:
         script = """
 state = job.state(step=0, gone=1)

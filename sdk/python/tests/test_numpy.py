@@ -70,11 +70,11 @@ REFUSED = """
 import numpy as np
 import portal
 job = portal.job()
-state = job.state(step=0)
 
 class Tagged(np.ndarray):
     pass
 
+state = job.state(step=0)
 tagged = np.zeros(3).view(Tagged)
 tagged.tag = [1]
 state.tagged = {"x": tagged}
