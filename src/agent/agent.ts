@@ -1,7 +1,13 @@
 import { mkdirSync, readdirSync } from 'node:fs'
 import { availableParallelism, totalmem } from 'node:os'
 import { join } from 'node:path'
-import { agentProtocol, type AttemptReport, type ToAgent, type ToControl } from '../contract/agent.ts'
+import {
+  agentProtocol,
+  type AttemptOrder,
+  type AttemptReport,
+  type ToAgent,
+  type ToControl,
+} from '../contract/agent.ts'
 import { second, type Duration } from '../core/time/index.ts'
 import type { Around } from './around.ts'
 import { Attempt } from './attempt.ts'
@@ -30,6 +36,8 @@ export class Agent {
   readonly #around: Around
   readonly #link: Link
   readonly #attempts = new Map<string, Attempt>()
+  /** orders that could not be taken on yet */
+  readonly #unmet = new Map<string, AttemptOrder>()
   readonly #jump: () => Duration
   readonly #timers: NodeJS.Timeout[] = []
   #watch: { close(): void } | null = null
@@ -123,20 +131,7 @@ export class Agent {
   #received(message: ToAgent): void {
     this.#heardAt = nowOf(this.#parts.clocks).boot
     if (message.t === 'orders') {
-      for (const order of message.attempts) {
-        let attempt = this.#attempts.get(order.attempt)
-        if (!attempt) {
-          // of what was forgotten, or never was, nothing is left to end
-          if (order.want.do !== 'prepare' && order.want.do !== 'run') continue
-          const folder = join(this.#attemptsFolder(), order.attempt)
-          mkdirSync(folder, { recursive: true, mode: 0o700 })
-          attempt = new Attempt(this.#around, folder, newAttempt(order, this.#parts.bootId))
-          this.#attempts.set(order.attempt, attempt)
-        }
-        attempt.order(order)
-        attempt.renew()
-        if (attempt.isForgotten) this.#attempts.delete(order.attempt)
-      }
+      for (const order of message.attempts) this.#order(order)
       return
     }
     const attempt = this.#attempts.get(message.attempt)
@@ -146,7 +141,32 @@ export class Agent {
     else attempt.superseded()
   }
 
+  #order(order: AttemptOrder): void {
+    this.#unmet.delete(order.attempt)
+    try {
+      let attempt = this.#attempts.get(order.attempt)
+      if (!attempt) {
+        // of what was forgotten, or never was, nothing is left to end
+        if (order.want.do !== 'prepare' && order.want.do !== 'run') return
+        const folder = join(this.#attemptsFolder(), order.attempt)
+        mkdirSync(folder, { recursive: true, mode: 0o700 })
+        attempt = new Attempt(this.#around, folder, newAttempt(order, this.#parts.bootId))
+        this.#attempts.set(order.attempt, attempt)
+      }
+      attempt.order(order)
+      attempt.renew()
+      if (attempt.isForgotten) this.#attempts.delete(order.attempt)
+    } catch (error) {
+      // a full disk, say: it is not said twice, so it is kept until it can be taken on
+      this.#unmet.set(order.attempt, order)
+      this.#parts.log.error({ err: error, attempt: order.attempt }, 'an order could not be taken on yet')
+    }
+  }
+
   #tick(): void {
+    // those that still cannot be taken on come behind the others: this round takes each once
+    const unmet = [...this.#unmet.values()]
+    for (const order of unmet) this.#order(order)
     const ahead = this.#jump()
     if (ahead > 0) {
       this.#parts.log.warn({ ahead_ms: Math.round(ahead) }, 'the machine slept, or its clock jumped')

@@ -164,8 +164,11 @@ export class Attempt {
   }
 
   measure(): void {
-    if (!this.isAlive || this.#state.held) return
-    this.#meter.look(this.#body.used(), this.#around.clocks.monotonic())
+    if (!this.isAlive) return
+    const [used, at] = [this.#body.used(), this.#around.clocks.monotonic()]
+    // what stands still is not idle: that time does not count
+    if (this.#state.held) this.#meter.pass(used, at)
+    else this.#meter.look(used, at)
   }
 
   /** Portal's own work begins or is over: it is not counted as the job's. */
@@ -377,12 +380,15 @@ export class Attempt {
       manifest,
       place: this.#conversation.place,
       // on disk before the first process: after this the attempt may have run
-      intend: () =>
+      intend: () => {
+        if (this.#state.exit || this.#state.ending) return false
         this.change({
           startedAt: { boot: this.#now().boot, wall },
           bootId: this.#around.bootId,
           ran: want.do === 'run' && from === null,
-        }),
+        })
+        return true
+      },
       cannot: (why) => this.#cannotStart(why),
       over: () => this.wake(),
     })
@@ -408,7 +414,10 @@ export class Attempt {
 
   /** It has ended: what it leaves undeclared is looked for, then that it ended is remembered. */
   async #conclude(change: Partial<AttemptState>): Promise<void> {
+    // a keeper of an agent before that comes up only now finds that it is too late
+    this.#body.shut()
     const undeclared = await this.undeclared()
+    if (!this.#body.isOver) return
     const { start } = this.#state
     const own = change.exit?.how === 'exited' || change.exit?.how === 'stopped'
     const nothing = !own || !start || start.outputs.length === 0

@@ -13,6 +13,7 @@ import {
   type KeeperFolder,
   keptOf,
   killAll,
+  shutKeeper,
   thaw,
   watchKeeper,
 } from './keeper/index.ts'
@@ -79,6 +80,16 @@ export class Body {
       keptAt: kept.is === 'new' || kept.is === 'begun' ? null : this.#keptAt(),
       frozen: this.frozen,
     }
+  }
+
+  /** Nothing of it is left, or was ever there. */
+  get isOver(): boolean {
+    return isOver(this.#keeper, this.#first)
+  }
+
+  /** What has not begun by now never will. */
+  shut(): void {
+    shutKeeper(this.#folder)
   }
 
   used(): Used {

@@ -155,11 +155,11 @@ export class Conversation {
   async probe(move: string, wait: Duration): Promise<void> {
     const answer = (bytes: number, refused: readonly RefusedValue[], why: string | null): void =>
       this.#attempt.change({ probe: { move, bytes, refused, why } })
+    const there = await this.#safePoint(wait)
+    if (there === 'cancelled') return
+    if (there !== 'there') return answer(0, [], noSafePoint(there, wait))
     this.#attempt.ours(true)
     try {
-      const there = await this.#safePoint(wait)
-      if (there === 'cancelled') return
-      if (there !== 'there') return answer(0, [], noSafePoint(there, wait))
       const probed = await this.#server?.probe()
       if (!probed || probed.is === 'failed')
         return answer(0, [], `the job could not be asked: ${probed?.why ?? 'it ended'}`)
@@ -183,12 +183,14 @@ export class Conversation {
       attempt.rest()
     }
     let held = false
-    attempt.ours(true)
+    let isThere = false
     if (hold && hold.because !== 'order') this.#tellAlone(hold.because)
     try {
       const there = await this.#safePoint(wait)
       if (there === 'cancelled') return
       if (there !== 'there') return refuse(noSafePoint(there, wait))
+      isThere = true
+      attempt.ours(true)
       const saved = await this.#saveHere()
       switch (saved.is) {
         case 'refused':
@@ -221,13 +223,19 @@ export class Conversation {
         return refuse('the job was saved, but could not be held: it did not stand still')
       }
       const until = hold.holdFor === null ? null : nowOf(this.#around.clocks).boot + hold.holdFor
+      try {
+        attempt.change({
+          held: { move: hold.move, slot: saved.slot, logOffset: attempt.logBytes(), because: hold.because, until },
+        })
+      } catch (error) {
+        // what is not on disk was not said: it goes on
+        attempt.thaw()
+        throw error
+      }
       held = true
-      attempt.change({
-        held: { move: hold.move, slot: saved.slot, logOffset: attempt.logBytes(), because: hold.because, until },
-      })
       attempt.change({ undeclared: await attempt.undeclared() })
     } finally {
-      attempt.ours(false)
+      if (isThere) attempt.ours(false)
       if (stopping && !attempt.state.stop && !attempt.state.exit)
         attempt.change({ stop: { saved: true, askedAt: null } })
       if (!held && !stopping) this.go()

@@ -81,6 +81,11 @@ export class Meter {
     this.#peak = Math.max(this.#peak, used.memoryPeakBytes ?? 0, used.memoryBytes ?? 0)
   }
 
+  /** It stood still since the last look: neither time nor CPU. */
+  pass({ cpu }: Used, at: Duration): void {
+    if (cpu !== null) this.#before = { at, cpu }
+  }
+
   /** The average of the last minute, or of what there is; null: not enough is known. */
   sample(wall: number): AttemptReport['sample'] {
     const [from] = this.#looks

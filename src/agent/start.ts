@@ -33,12 +33,13 @@ export interface Launch {
   /** what it begins from; null: from nothing */
   readonly manifest: (Chain & { readonly manifest: Manifest }) | null
   readonly place: Pick<JobPlace, 'socket' | 'flag'>
-  intend(): void
+  /** false: it is not to be started any more */
+  intend(): boolean
   cannot(why: string): void
   over(): void
 }
 
-/** How long a keeper may take until its job has begun. */
+/** How long a keeper, once it is there, may take until its job has begun. */
 const patience_ms = 5000
 
 /**
@@ -54,7 +55,7 @@ export const launch = async ({ attempt, around, manifest, place, intend, cannot,
   const why = whyNotStart(start.command, attempt.work, env)
   if (why !== null) return cannot(why)
   layOut(attempt.folder)
-  intend()
+  if (!intend()) return
   const ended = { is: false }
   startKeeper(
     {
@@ -70,10 +71,13 @@ export const launch = async ({ attempt, around, manifest, place, intend, cannot,
       over()
     },
   )
+  // without limit until it is seen: what was started is never taken for nothing
+  while (!ended.is && keeperOf(attempt.folder) === null) await pause(1)
   const until = performance.now() + patience_ms
-  const begun = (): boolean => keptOf(attempt.folder).is !== 'new' && keeperOf(attempt.folder) !== null
-  while (!ended.is && !begun() && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 1))
+  while (!ended.is && keptOf(attempt.folder).is === 'new' && performance.now() < until) await pause(1)
 }
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 async function* outputBytes(manifest: Chain & { readonly manifest: Manifest }): AsyncGenerator<Buffer> {
   for await (const { bytes } of openStreams(manifest, manifest.manifest, (name) => name === outputsStream))

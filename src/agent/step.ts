@@ -78,21 +78,27 @@ export const lastSaveLead = ({ saved, start }: AttemptState): Duration => {
  */
 export const nextStep = (state: AttemptState, seen: AttemptSeen, now: Now): Step => {
   if (state.exit) return afterExit(state, seen)
+  // its end is being put down
+  if (seen.busy === 'change') return wait()
   // the processes are gone: how that came to be is put down before anything else
   if (state.startedAt && seen.keeper === 'over') {
     const begun = seen.kept.is !== 'new'
-    if (seen.busy === 'change') return wait()
+    // on its way in: what it is shows when that is done
+    if (seen.busy === 'start') return wait()
     if (begun || state.ending || state.want.do === 'end') return change(ended(state, seen, now))
     return seen.busy === null && seen.lease !== null ? { do: 'start' } : wait()
   }
-  if (state.ending) return state.startedAt ? { do: 'kill' } : change(ended(state, seen, now))
+  if (state.ending) {
+    if (state.startedAt) return { do: 'kill' }
+    return seen.busy === 'start' ? wait() : change(ended(state, seen, now))
+  }
   if (state.want.do === 'end') return change({ ending: 'ended' })
   if (!state.startedAt) return beforeStart(state, seen)
   // the keeper ends it all the same; this is for what the keeper cannot say
   if (seen.lease !== null && now.boot >= seen.lease) return change({ ending: 'deadline' })
-  if (seen.suspect) return wait(seen.lease ?? Infinity)
   if (state.held) return whileHeld(state, state.held, seen, now)
   if (state.want.do === 'kill-held') return change({ ending: 'ended' })
+  if (seen.suspect) return wait(seen.lease ?? Infinity)
   // what was started for it is waited for, then looked at
   if (seen.busy !== null) return wait(seen.lease ?? Infinity)
   if (seen.frozen) return { do: 'thaw' }
@@ -180,7 +186,8 @@ const whilePreparing = (state: AttemptState, seen: AttemptSeen): Step => {
     return change({ restoreFailed: restored.failure })
   // a first attempt has nothing to wait for; a restored one is let run only once its values are proven
   const ready = state.from === null || restored?.is === 'restored'
-  return ready && state.want.do === 'run' ? change({ ran: true }) : wait()
+  // whoever is probed or held was to run before: the order in between was not seen here
+  return ready && ['run', 'probe', 'hold'].includes(state.want.do) ? change({ ran: true }) : wait()
 }
 
 const whileHeld = (state: AttemptState, held: NonNullable<AttemptState['held']>, seen: AttemptSeen, now: Now): Step => {

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -297,6 +298,57 @@ describe('kill -9 of the agent', () => {
     expect(readFileSync(join(machine.attempt('job1.1'), 'ran'), 'utf8')).toBe('ran\n')
     expect(machine.left()).toEqual([])
   })
+})
+
+describe('given up while it starts', () => {
+  test.each([0, 2, 4, 6, 8, 10, 13, 17, 25, 40])(
+    '%i ms after the order to run: nothing of it is left',
+    async (delay) => {
+      machine.start()
+      await until(() => control.connections === 1)
+      control.order('job1.1', 1, run(jobStart(sh('(setsid sleep 600 &); sleep 600'))))
+      await pause(delay)
+      control.order('job1.1', 2, { do: 'end' })
+      await until(() => control.report('job1.1') === null && !existsSync(machine.attempt('job1.1')))
+      await pause(50)
+      expect(machine.left()).toEqual([])
+    },
+  )
+})
+
+describe('kill -9 of', () => {
+  test.each(['the keeper', 'the job'])('%s is told, and nothing is left', async (which) => {
+    machine.start()
+    control.order('job1.1', 1, run(jobStart(sh('(setsid sleep 600 &); echo up; sleep 601; :'))))
+    await until(() => control.log('job1.1').includes('up'))
+    const keeper = Number(readFileSync(join(machine.attempt('job1.1'), 'keeper'), 'utf8').split(' ')[1])
+    const job = machine.left().find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('sh\0-c\0(setsid'))
+    process.kill(which === 'the job' ? Number(job) : keeper, 'SIGKILL')
+    const { exit } = await control.reported('job1.1', (report) => report.exit)
+    expect(exit).toMatchObject(which === 'the job' ? { how: 'exited', signal: 'SIGKILL' } : { how: 'ended' })
+    await until(() => machine.left().length === 0)
+  })
+})
+
+test('a full disk on the machine: orders are taken on when there is room again', async ({ skip }) => {
+  const attempts = join(machine.folder, 'attempts')
+  mkdirSync(attempts, { mode: 0o700 })
+  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=256k,mode=700', 'tmpfs', attempts]).status !== 0)
+    skip('no right to mount a small disk here')
+  try {
+    const filler = join(attempts, 'filler')
+    spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4k'])
+    machine.start()
+    control.order('job1.1', 1, run(jobStart(sh('echo ran; exit 5'))))
+    const log = join(machine.folder, 'agent.jsonl')
+    await until(() => existsSync(log) && /could not be taken on yet/.test(readFileSync(log, 'utf8')))
+    rmSync(filler)
+    expect((await control.reported('job1.1', ({ exit }) => exit)).exit?.code).toBe(5)
+    await until(() => control.log('job1.1') === 'ran\n')
+  } finally {
+    await machine.kill()
+    spawnSync('umount', ['-l', attempts])
+  }
 })
 
 test('J-LEASE-1 an agent that never reaches its control plane ends by itself', async () => {

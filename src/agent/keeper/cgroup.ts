@@ -109,21 +109,24 @@ export const removeCgroups = (groups: JobCgroups): void => {
   if (unified) attemptTo(() => rmdirSync(dirname(unified)))
 }
 
-/** Removes what attempts of machines that are gone left behind: groups without a process, older than a minute. */
-export const sweepCgroups = (): void => {
-  try {
-    const { unified } = mounts()
-    if (!unified) return
-    const parent = join(unified, parentOf(ownPath('')))
+/** Removes what attempts of machines that are gone left behind: groups of ours without a process, older than a minute. */
+export const sweepCgroups = (): void =>
+  attemptTo(() => {
+    const { unified, v1 } = mounts()
+    if (unified) sweep(join(unified, parentOf(ownPath(''))), /-[0-9a-f]{8}$/)
+    for (const [controller, mount] of v1)
+      if (controller === 'memory' || controller === 'cpuacct')
+        sweep(join(mount, ownPath(controller)), /^portal-.+-[0-9a-f]{8}$/)
+  })
+
+const sweep = (parent: string, ours: RegExp): void =>
+  attemptTo(() => {
     for (const name of readdirSync(parent)) {
       const folder = join(parent, name)
-      if (statSync(folder).isDirectory() && Date.now() - statSync(folder).ctimeMs > 60_000)
-        attemptTo(() => rmdirSync(folder))
+      // one with a process in it cannot be removed
+      if (ours.test(name) && Date.now() - statSync(folder).ctimeMs > 60_000) attemptTo(() => rmdirSync(folder))
     }
-  } catch {
-    // there are none
-  }
-}
+  })
 
 const attemptTo = (act: () => void): void => {
   try {

@@ -81,6 +81,18 @@ export const readDeadline = (folder: string): Duration | null => {
   return /^\d+$/.test(at) ? Number(at) * 1000 : null
 }
 
+/** Marks an attempt that has not begun as over: a keeper that still comes up ends at once. */
+export const shutKeeper = (folder: string): void => {
+  const path = join(folder, 'exit')
+  if (!existsSync(path) || keptOf(folder).is !== 'new') return
+  const file = openSync(path, 'r+')
+  try {
+    writeSync(file, `${'void'.padEnd(63)}\n`, 0)
+  } finally {
+    closeSync(file)
+  }
+}
+
 /** What it says about how the job ended. Unreadable counts as `new` only where the file is not there at all. */
 export const keptOf = (folder: string): Kept => {
   let text: string
@@ -90,7 +102,7 @@ export const keptOf = (folder: string): Kept => {
     return { is: 'new' }
   }
   const [word = '', number = ''] = text.trim().split(' ')
-  if (word === 'new') return { is: 'new' }
+  if (word === 'new' || word === 'void') return { is: 'new' }
   if (word === 'exit' || word === 'no-start') return { is: word, code: Number(number) }
   if (word === 'signal') return { is: 'signal', number: Number(number) }
   if (word === 'deadline' || word === 'no-workdir') return { is: word }

@@ -11,7 +11,7 @@
 #   keeper    "BOOT_ID PID STARTTIME": who keeps, told apart from a later process of that pid
 #   deadline  "BOOT_ID SECONDS SECONDS" of boot time, or "BOOT_ID never never"; rewritten in place; unreadable is passed
 #   exit      64 bytes made beforehand, so that a full disk cannot swallow it: new, begun, exit N, signal N, deadline,
-#             no-start N, no-workdir; anything but "new" at the start fails with 76: an attempt begins once
+#             no-start N, no-workdir, void (given up before it began); anything but "new" at the start fails with 76: an attempt begins once
 #   log       what the job writes
 #
 # The poller stands outside the job's PID namespace: a job can neither see nor stop nor kill it. Were it killed from
