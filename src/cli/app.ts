@@ -24,9 +24,18 @@ export const main = async (inputs: readonly string[]): Promise<void> => {
   if (inputs[0] === '__complete') return (await import('./complete.ts')).complete(inputs.slice(1))
   const interrupt = new AbortController()
   const streams = { stdout: leanOutput(1, () => process.stdout), stderr: leanOutput(2, () => process.stderr) }
-  const cli = await makeContext(streams, process.env, process.cwd(), interrupt.signal)
+  const context = await makeContext(streams, process.env, process.cwd(), interrupt.signal)
+  // who looks at it lets go by itself; nobody has yet: then Ctrl-C ends the command at once, as it does anywhere
+  let watched = false
+  const cli = Object.defineProperty({ ...context }, 'interrupted', {
+    enumerable: true,
+    get: () => {
+      watched = true
+      return interrupt.signal
+    },
+  })
   const letGo = () => {
-    if (interrupt.signal.aborted) process.exit(130) // asked twice: at once
+    if (!watched || interrupt.signal.aborted) process.exit(130) // asked twice: at once, too
     interrupt.abort()
   }
   process.on('SIGINT', letGo)

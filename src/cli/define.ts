@@ -1,4 +1,5 @@
 import { buildCommand, type Command, type TypedCommandParameters } from '@stricli/core'
+import { PortalError } from '../contract/errors.ts'
 import type { Cli } from './context.ts'
 import { report } from './failure.ts'
 
@@ -29,7 +30,9 @@ export const define = <
     try {
       this.process.exitCode = (await run(this, flags, ...args)) ?? 0
     } catch (error) {
-      this.process.exitCode = report(this, error, (flags as { readonly json?: unknown }).json === true)
+      // what Ctrl-C broke off has no more to say than that
+      if (this.interrupted.aborted && !(error instanceof PortalError)) this.process.exitCode = 130
+      else this.process.exitCode = report(this, error, (flags as { readonly json?: unknown }).json === true)
     }
   }
   const built = {

@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { Header } from 'tar'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createClient } from '../../src/contract/client.ts'
 import type { EventView, JobView } from '../../src/contract/schemas.ts'
-import { jobView, serveMemory, token, type Served } from '../../src/control/http/testing.ts'
+import { agentToken, jobView, serveMemory, token, type Served } from '../../src/control/http/testing.ts'
 import { patient, Person } from '../support/portal.ts'
 
 let person: Person
@@ -278,4 +280,52 @@ test('help is had by a word too', async () => {
   const { code, stdout } = await person.run(['help', 'run'])
   expect(stdout).toContain('EXAMPLES')
   expect(code).toBe(0)
+})
+
+describe('J-FILE-2 outputs are copied, and a hostile archive writes nowhere else', () => {
+  const archive = (
+    entries: readonly { path: string; type: 'File' | 'SymbolicLink'; linkpath?: string; text?: string }[],
+  ) =>
+    Buffer.concat([
+      ...entries.flatMap(({ path, type, linkpath, text = '' }) => {
+        const head = Buffer.alloc(512)
+        new Header({ path, type, linkpath, mode: 0o644, size: text.length, mtime: new Date(0) }).encode(head)
+        const body = Buffer.alloc(Math.ceil(text.length / 512) * 512)
+        body.write(text)
+        return [head, body]
+      }),
+      Buffer.alloc(1024),
+    ])
+  const keep = async (bytes: Buffer) => {
+    add('nightly')
+    const agent = createClient({ url: served.server.url, token: agentToken })
+    await agent.agentOutputs({ params: { id: 'job-1.1' }, upload: bytes })
+  }
+
+  test('under the name that was asked for', async () => {
+    await keep(archive([{ path: 'out/a', type: 'File', text: 'one' }]))
+    expect((await person.run(['cp', 'nightly:out', 'here'])).stdout).toMatch(/^1 file, 3 B to /)
+    expect(readFileSync(join(person.work, 'here/a'), 'utf8')).toBe('one')
+    expect((await person.run(['cp', 'nightly:out', 'here'])).code).toBe(0)
+    expect(readFileSync(join(person.work, 'here/out/a'), 'utf8')).toBe('one')
+  })
+
+  test.each([
+    ['a path upwards', [{ path: 'out/../../evil', type: 'File', text: 'x' }]],
+    ['an absolute path', [{ path: '/tmp/portal-evil', type: 'File', text: 'x' }]],
+    [
+      'a link outwards, and a file through it',
+      [
+        { path: 'out/link', type: 'SymbolicLink', linkpath: '../..' },
+        { path: 'out/link/evil', type: 'File', text: 'x' },
+      ],
+    ],
+  ] as const)('%s', async (_, entries) => {
+    await keep(archive(entries))
+    for (const path of ['out', '']) {
+      await person.run(['cp', `nightly:${path}`, 'here'])
+      for (const outside of ['evil', 'work/evil', '../portal-evil'])
+        expect(existsSync(join(person.folder, outside))).toBe(false)
+    }
+  })
 })

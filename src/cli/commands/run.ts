@@ -63,6 +63,8 @@ export const command = define<Flags, string[]>({
     const settings = settingsOf(flags)
     const env = typed(() => pairs(flags.env ?? [], 'KEY=VALUE of a variable', cli.env))
     const { client, workdir } = await prepare(cli, flags)
+    // from here on there is a job, which Ctrl-C lets go of
+    if (cli.interrupted.aborted) return 130
     const job = await client.createJob({
       body: {
         command: words,
