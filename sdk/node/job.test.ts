@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import portal from '../../package.json' with { type: 'json' }
 import { VERSION } from './environment.js'
+import { job as shared, type Portable, type PortableClass } from './index.js'
 import { Job } from './job.js'
 
 test('the SDK says the version of its package', () => {
@@ -37,4 +38,29 @@ test('job.onSuspend and job.onStart take functions', () => {
   const job = new Job()
   expect(() => job.onSuspend(1 as never)).toThrow('takes a function')
   expect(() => job.onStart({} as never)).toThrow('takes a function')
+})
+
+test('what a script writes has its types, and outside Portal does nothing', async () => {
+  class Money implements Portable<number> {
+    cents = 0
+    toPortal() {
+      return this.cents
+    }
+    static fromPortal(data: number, live: Money | undefined): Money {
+      return Object.assign(live ?? new Money(), { cents: data })
+    }
+  }
+  const portable: PortableClass<number, Money> = Money
+  shared.classes(Money, { tag: Symbol('tag') })
+  const given = { step: 0, wallet: portable.fromPortal(5, undefined), random: shared.random(1) }
+  const state = await shared.state(given)
+  expect(state).toBe(given)
+  const steps: number[] = [...shared.steps(state, 'step', 3)]
+  for await (const step of shared.stepsAsync(state, 'step', 4)) steps.push(step)
+  // @ts-expect-error a wallet is no step
+  expect(() => shared.steps(state, 'wallet', 3)).toThrow('not a whole number')
+  shared.checkpoint()
+  shared.safePoint()
+  shared.progress(1, 2)
+  expect([steps, shared.attempt, shared.restored, shared.onStart(() => 'now')]).toEqual([[0, 1, 2, 3], 0, false, 'now'])
 })

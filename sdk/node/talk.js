@@ -115,7 +115,11 @@ const restore = (talk, incoming, generation) => {
   talk.clock.setCarried(Number(meta.clock) || 0)
   const digest = digestOf(talk)
   if (digest !== saved.digest)
-    return refuse(talk, [], `the restored values have another digest (${digest}) than the saved ones (${saved.digest})`)
+    return refuse(
+      talk,
+      difference(talk, graph),
+      `the restored values have another digest (${digest}) than the saved ones (${saved.digest})`,
+    )
   talk.link.post({ t: 'ready', digest, generation, frame: { t: 'restored', digest } })
   return undefined
 }
@@ -130,6 +134,28 @@ const refuse = (talk, values, why) => {
     if (message.t === 'lost' || message.t === 'dead')
       return exitJob('this attempt ends: its state could not be restored')
   }
+}
+
+/** The first object that did not come back equal, if it is seen in the graph. @param {Talk} talk @param {Uint8Array} graph as it was saved */
+const difference = (talk, graph) => {
+  let offset = 0
+  let found = -1
+  look(talk).run(talk.root, (bytes) => {
+    if (found < 0 && Buffer.compare(bytes, graph.subarray(offset, offset + bytes.length)) !== 0) {
+      const at = bytes.findIndex((byte, index) => byte !== graph[offset + index])
+      found = offset + at
+    }
+    offset += bytes.length
+  })
+  if (found < 0) return []
+  const reason = 'it did not come back equal'
+  return [
+    {
+      ...look(talk).at(talk.root, found),
+      reason,
+      advice: 'see to it that fromPortal() gives back what toPortal() said',
+    },
+  ]
 }
 
 /** The digest of the live values (K-WHOLE-3). @param {Talk} talk */

@@ -174,6 +174,30 @@ describe('what cannot be put back', () => {
     expect((await job.frame('restore-refused')).meta.why).toContain('another digest')
   })
 
+  test('K-WHOLE-3 an object whose class gives back something else is named', async () => {
+    const source = (less: number) => `
+      class Purse { #n; constructor(n) { this.#n = n } toPortal() { return { n: this.#n } }
+        static fromPortal({ n }) { return new Purse(n - ${less}) } }
+      job.classes(Purse)
+      ${loop('{ step: 0, held: null }', 'state.held ??= { purse: new Purse(5) }')}
+    `
+    const first = await start(source(1))
+    await first.setFlag(1)
+    await first.welcome(null)
+    first.run()
+    await first.frame('safe-point')
+    first.send({ t: 'go' })
+    await first.frame('safe-point')
+    const saved = await first.saved()
+    await first.kill()
+    const wrong = await start(source(1))
+    await wrong.welcome(saved)
+    const { meta } = await wrong.frame('restore-refused')
+    expect(meta.values).toMatchObject([{ path: 'state.held.purse.toPortal()', reason: 'it did not come back equal' }])
+    const right = await start(source(0))
+    await right.restore(saved)
+  })
+
   test('K-WHOLE-2 a damaged checkpoint is not interpreted: the job ends with 75', async () => {
     const saved = await savedOf(loop('{ step: 0, big: new Uint8Array(100_000) }'))
     const job = await start(loop('{ step: 0, big: new Uint8Array(100_000) }'))

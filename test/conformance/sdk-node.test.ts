@@ -73,3 +73,46 @@ test('K-PY-6 saved at any turn, before the first and after the last included, th
     expect(resumed.output).toBe(whole.output)
   }
 })
+
+test('K-WHOLE-2 a state of many chunks, zeros among them, is carried over several frames and back into the script’s memory', async () => {
+  const source = `
+    class Point { constructor(n) { this.x = n; this.name = 'point ' + n } }
+    job.classes(Point)
+    const big = new Float64Array(1_500_000)
+    const state = await job.state({ step: 0, big, items: [], more: null })
+    for (const step of job.steps(state, 'step', 3)) {
+      for (let at = step; at < 600_000; at += 3) big[at] = Math.sin(at)
+      for (let n = 0; n < 50_000; n++) state.items.push(new Point(n))
+      state.more = new Uint8Array(300_000).fill(step)
+    }
+    const { createHash } = await import('node:crypto')
+    console.log(state.big === big, createHash('sha256').update(big).update(JSON.stringify(state.items)).update(state.more).digest('hex'))
+    console.log(state.items.every((item) => item instanceof Point))
+  `
+  const begin = async () => {
+    const attempt = await Attempt.startSource(source)
+    attempts.push(attempt)
+    return attempt
+  }
+  const first = await begin()
+  await first.setFlag(1)
+  await first.welcome(null)
+  first.run()
+  for (let turn = 0; turn < 2; turn++) {
+    await first.frame('safe-point')
+    first.send({ t: 'go' })
+  }
+  await first.frame('safe-point')
+  const saved = await first.saved()
+  expect(saved.streams.map(({ name, data }) => [name, data.length > 4 << 20])).toEqual([
+    ['graph', false],
+    ['buffers', true],
+  ])
+  await first.go()
+  expect(await first.ended).toBe(0)
+  const second = await begin()
+  await second.restore(saved)
+  second.run()
+  expect(await second.ended).toBe(0)
+  expect(second.output).toBe(first.output)
+})

@@ -99,6 +99,8 @@ export class Walk {
     this.customNumbers = /** @type {number[]} */ ([])
     /** memory of Node's pool seen as one Buffer's own, and memory seen as a whole @type {Map<object, { number: number, from: number, to: number }[]>} */
     this.pooled = new Map()
+    /** finds the object whose record holds a byte of the graph */
+    this.watched = { offset: -1, number: 0 }
     this.current = 0
     this.out = new Writer(() => {}, 0)
   }
@@ -112,6 +114,7 @@ export class Walk {
     this.first(root, null, -1, '')
     for (this.current = 0; this.current < this.objects.length; this.current++) {
       const before = this.out.total
+      if (before <= this.watched.offset) this.watched.number = this.current
       this.record(/** @type {object} */ (this.objects[this.current]), this.current)
       const top = this.tops[/** @type {number} */ (this.top[this.current])]
       if (top) top.bytes += this.out.total - before
@@ -419,6 +422,13 @@ export class Walk {
         reason: 'what its toPortal() gives leads back to it, so it cannot be rebuilt before itself',
         advice: 'let toPortal() give an id or a name instead',
       })
+  }
+
+  /** The object whose record holds the byte at that offset of the graph. @param {object} root @param {number} offset */
+  at(root, offset) {
+    this.watched.offset = offset
+    this.run(root, () => {})
+    return { path: pathText(this.pathOf(this.watched.number)), type: this.typeOf(this.watched.number) }
   }
 
   /** The name of an object's class. @param {number} number */
