@@ -11,11 +11,11 @@ import { isAlive } from '../../src/providers/processes.ts'
 import { Person } from '../support/portal.ts'
 import { JobWatch } from '../support/watch.ts'
 
-const root = resolve(import.meta.dirname, '../..')
+export const root = resolve(import.meta.dirname, '../..')
 
 /** What was built is tested where `npm test` built it, the sources otherwise. */
 const built = process.env['PORTAL_TEST_BUILT'] !== undefined
-const programs = built
+export const programs = built
   ? {
       control: join(root, 'dist/control.js'),
       agent: join(root, 'dist/agent.js'),
