@@ -10,6 +10,7 @@ import { Conversation } from './conversation.ts'
 import { deliver } from './deliver.ts'
 import { undeclaredChanges } from './files.ts'
 import type { KeeperFolder } from './keeper/index.ts'
+import type { Unheard } from './last-words.ts'
 import { Leasing } from './leasing.ts'
 import { LogShipper } from './logs.ts'
 import { Meter } from './measure.ts'
@@ -206,6 +207,10 @@ export class Attempt {
 
   thaw(): void {
     this.#body.thaw()
+  }
+
+  unheard(): Unheard {
+    return { path: join(this.folder, 'log'), from: this.#shipper.acked, until: this.logBytes() }
   }
 
   logBytes(): number {

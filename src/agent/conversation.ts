@@ -19,6 +19,7 @@ import type { Duration } from '../core/time/index.ts'
 import type { Around } from './around.ts'
 import type { Attempt } from './attempt.ts'
 import { nowOf } from './clock.ts'
+import { carryLog, unheardNote } from './last-words.ts'
 import type { AttemptSeen, Step } from './model.ts'
 import { carryOutputs } from './outputs.ts'
 
@@ -247,6 +248,7 @@ export class Conversation {
     const { state, work } = this.#attempt
     const chain = await this.#openChain()
     const slot = state.lastSlot + 1
+    const unheard = this.#attempt.unheard()
     const savedAt = this.#around.clocks.wall()
     this.#attempt.change({ saving: { slot, since: savedAt } })
     const server = this.#server
@@ -257,8 +259,12 @@ export class Conversation {
       slot,
       parent: state.parent,
       savedAt,
-      notes: { told: state.told.slice(-20) as never },
-      more: (writer) => carryOutputs(writer, work, state.start?.outputs ?? []),
+      notes: { told: state.told.slice(-20) as never, log: unheardNote(unheard) },
+      more: async (writer) => {
+        const refused = await carryOutputs(writer, work, state.start?.outputs ?? [])
+        if (refused.length === 0) await carryLog(writer, unheard)
+        return refused
+      },
     })
   }
 

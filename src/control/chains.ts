@@ -2,7 +2,9 @@ import {
   checkStore,
   collect,
   jobKey,
+  lastLogStream,
   newestManifest,
+  openStreams,
   readManifest,
   readRecord,
   removeJob,
@@ -23,6 +25,9 @@ export function openChains(store: CheckpointStore, masterKey: Uint8Array): Chain
       const manifest = await readManifest(chain(jobId), slot)
       await verify(chain(jobId), manifest)
       return manifest
+    },
+    async *lastLog(jobId, manifest) {
+      for await (const { bytes } of openStreams(chain(jobId), manifest, (name) => name === lastLogStream)) yield bytes
     },
     newest: (jobId) => newestManifest(chain(jobId)),
     async list(jobId) {

@@ -53,7 +53,10 @@ describe.each(languages)('$language', ({ missing, training, connection, refused,
       const { person } = portal
       const job = await portal.run({ command: [program, ...args, '--pace', '0.02'], on: 'practice/north-1' })
       await job.line('step    30')
-      expect(await person.run(['suspend', job.name])).toMatchObject({ code: 0, stdout: expect.stringContaining('is suspended') })
+      expect(await person.run(['suspend', job.name])).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining('is suspended'),
+      })
       expect((await job.view()).state).toBe('suspended')
       expect(await person.run(['resume', job.name])).toMatchObject({ code: 0 })
       await job.line('step    90')
@@ -84,7 +87,10 @@ describe.each(languages)('$language', ({ missing, training, connection, refused,
         const data = await portal.person.run([...asked, '--json'])
         expect(data.code).toBe(3)
         expect(JSON.parse(data.stdout)).toMatchObject({
-          error: { code: 'checkpoint_refused', facts: { refused: refused.map((path) => expect.objectContaining({ path })) } },
+          error: {
+            code: 'checkpoint_refused',
+            facts: { refused: refused.map((path) => expect.objectContaining({ path })) },
+          },
         })
       }
       await job.line('step 100:')
@@ -112,7 +118,11 @@ test('a move without a better place says so, and nothing is asked of the job', a
 
 /** The machine is gone, as its provider sees it, whether or not a control plane looks. */
 async function taken(job: JobWatch): Promise<void> {
-  const practice = await openPractice({ home: portal.home, practiceEntry: programs.practice, agentEntry: programs.agent })
+  const practice = await openPractice({
+    home: portal.home,
+    practiceEntry: programs.practice,
+    agentEntry: programs.agent,
+  })
   const until = performance.now() + 30_000
   for (;;) {
     const machine = (await practice.listMachines()).find(({ rowId }) => rowId === `${job.id}.1`)
@@ -138,7 +148,11 @@ describe('J-SPOT-1 a notice saves and suspends the job, and J-NEVER-1 nobody but
 
   test('without one: the agent saves alone, and the next control plane finds the job safe', async () => {
     const trial = await Trial.begin(portal)
-    const practice = await openPractice({ home: portal.home, practiceEntry: programs.practice, agentEntry: programs.agent })
+    const practice = await openPractice({
+      home: portal.home,
+      practiceEntry: programs.practice,
+      agentEntry: programs.agent,
+    })
     await portal.kill('control plane')
     await practice.notice(`${trial.job.id}.1`, 4000)
     await taken(trial.job)
@@ -146,26 +160,25 @@ describe('J-SPOT-1 a notice saves and suspends the job, and J-NEVER-1 nobody but
     await portal.serve()
     const view = await trial.job.state('suspended')
     expect(view.checkpoint).toMatchObject({ verified: true })
+    // what the agent decided alone is told though its machine is gone
+    expect((await trial.job.event('notice')).why?.sentence).toContain('alone, because of a notice')
     expect(trial.steps()).toHaveLength(made)
     await trial.finish(view)
     await trial.wasSeamless()
   })
 })
 
-test('J-SPOT-3 a notice too short to save in: it is said, and the job goes on from its last checkpoint, or is lost by name', async () => {
-  const trial = await Trial.begin(portal)
-  await portal.client.suspend({ params: { ref: trial.job.id } })
-  await trial.job.state('suspended')
-  await portal.client.resume({ params: { ref: trial.job.id } })
-  await trial.rest()
-  await portal.client.practiceReclaim({ body: { machine: trial.job.name } })
-  const view = await trial.job.state('suspended')
+test('J-LOST-1 a machine that is taken without a word: suspended on the last checkpoint, or lost by name', async () => {
+  const [saved, unsaved] = [await Trial.begin(portal), await Trial.begin(portal)]
+  await portal.client.suspend({ params: { ref: saved.job.id } })
+  await saved.job.state('suspended')
+  await portal.client.resume({ params: { ref: saved.job.id } })
+  await saved.rest()
+  for (const { job } of [saved, unsaved]) await portal.client.practiceReclaim({ body: { machine: job.name } })
+  const view = await saved.job.state('suspended')
   expect(view.why).toMatchObject({ code: 'lost.suspended', sentence: expect.stringContaining('is gone') })
-  await trial.finish(view)
-
-  const lost = await Trial.begin(portal)
-  await portal.client.practiceReclaim({ body: { machine: lost.job.name } })
-  expect((await lost.job.state('failed')).why).toMatchObject({ code: 'lost.failed' })
+  await saved.finish(view)
+  expect((await unsaved.job.state('failed')).why).toMatchObject({ code: 'lost.failed' })
 })
 
 test('a command line that is killed has asked already: what it asked for goes on without it', async () => {
@@ -178,7 +191,16 @@ test('a command line that is killed has asked already: what it asked for goes on
   await trial.wasSeamless()
 
   const gate = join(portal.outside, 'followed')
-  const running = portal.person.start(['run', '--no-workdir', '--name', 'followed', '--', 'sh', '-c', `echo in; while [ ! -e ${gate} ]; do sleep 0.05; done; echo out`])
+  const running = portal.person.start([
+    'run',
+    '--no-workdir',
+    '--name',
+    'followed',
+    '--',
+    'sh',
+    '-c',
+    `echo in; while [ ! -e ${gate} ]; do sleep 0.05; done; echo out`,
+  ])
   await running.until('in')
   running.child.kill('SIGKILL')
   await running.done

@@ -15,6 +15,8 @@ export interface Chains {
   /** Reads a slot's manifest and checks every hash and length of it. */
   verify(jobId: string, slot: number): Promise<Manifest>
   newest(jobId: string): Promise<Newest>
+  /** The end of a log that lies beside a checkpoint, in pieces; each is used before the next is asked for. */
+  lastLog(jobId: string, manifest: Manifest): AsyncIterable<Uint8Array>
   list(jobId: string): Promise<readonly Manifest[]>
   /** Drops what no longer serves: everything before this slot, whose every hash was checked; null: all of the job. */
   collect(jobId: string, verified: number | null): Promise<void>

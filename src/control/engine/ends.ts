@@ -1,9 +1,11 @@
+import type { Manifest } from '../../checkpoints/index.ts'
 import type { AttemptRecord, Base, JobRecord, JobState } from '../../core/jobs/model.ts'
 import { attemptOf, type World } from '../../core/jobs/world.ts'
 import { why, type Why } from '../../core/reasons.ts'
 import { day, never, second, type Instant } from '../../core/time/index.ts'
 import type { Change } from '../../store/port.ts'
-import { collectBehind, commit, event, updateJob, type Context, type Done } from './context.ts'
+import { collectBehind, commit, event, updateJob, type Context, type Done, type NewEvent } from './context.ts'
+import { lastWords } from './last-words.ts'
 import { toEnding } from './machines.ts'
 import { aborted, baseFrom, ttlDue } from './moves.ts'
 
@@ -67,6 +69,8 @@ export async function lost(context: Context, world: World, attempt: AttemptRecor
   const { job } = world
   let base: Base | null = job.base
   let lastSlot = job.lastSlot
+  let manifest: Manifest | null = null
+  let alone: readonly NewEvent[] = []
   try {
     const newest = await context.chains.newest(job.id)
     if (newest.manifest !== null || newest.lastSlot > 0 || job.lastSlot > 0) {
@@ -77,13 +81,15 @@ export async function lost(context: Context, world: World, attempt: AttemptRecor
         .toSorted((a, b) => b - a)) {
         if (base !== null && slot <= base.slot) break
         try {
-          base = baseFrom(await context.chains.verify(job.id, slot), context.clock.now())
+          manifest = await context.chains.verify(job.id, slot)
+          base = baseFrom(manifest, context.clock.now())
           break
         } catch (error) {
           context.log.warn({ job: job.id, slot, error: String(error) }, 'a late checkpoint cannot be used')
         }
       }
     }
+    if (manifest) alone = await lastWords(context, job, attempt, manifest)
   } catch (error) {
     context.log.warn({ job: job.id, error: String(error) }, 'the chain could not be sealed; it is tried again')
     return { later: context.clock.now() + storeRetry }
@@ -108,6 +114,7 @@ export async function lost(context: Context, world: World, attempt: AttemptRecor
       toEnding(attempt, now),
     ],
     [
+      ...alone,
       event(job, state.is === 'suspended' ? 'suspended' : 'ended', 'portal', whyOf(state), {
         state: state.is,
         offer: attempt.offer.id,

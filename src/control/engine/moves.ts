@@ -6,6 +6,7 @@ import { why, type Why } from '../../core/reasons.ts'
 import { minute, never, second, type Instant } from '../../core/time/index.ts'
 import type { Change } from '../../store/port.ts'
 import { collectBehind, commit, event, updateJob, type Context, type Done } from './context.ts'
+import { lastWords } from './last-words.ts'
 import { toEnding, updateAttempt } from './machines.ts'
 import { chooseFor, priceInWords } from './place.ts'
 
@@ -179,7 +180,10 @@ export async function sealAndCommit(context: Context, world: World, move: MoveRe
     const newer = seal.adopted.findLast(({ slot }) => slot > (move.slot as number))
     if (newer) return await abortMove(context, world, move, why('move.superseded'), [], sealed)
     // a suspension has no target that verified it: every hash is checked before the job may go (J-SAFE-3)
-    base = baseFrom(await context.chains.verify(world.job.id, move.slot), context.clock.now())
+    const manifest = await context.chains.verify(world.job.id, move.slot)
+    base = baseFrom(manifest, context.clock.now())
+    // whatever of the source's log did not come yet is in before its machine may go
+    await lastWords(context, world.job, source, manifest)
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     const waited = context.clock.now() - (move.times.seal ?? context.clock.now())
