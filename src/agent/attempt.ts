@@ -10,9 +10,8 @@ import { Conversation } from './conversation.ts'
 import { deliver } from './deliver.ts'
 import { undeclaredChanges } from './files.ts'
 import type { KeeperFolder } from './keeper/index.ts'
-import type { Unheard } from './last-words.ts'
 import { Leasing } from './leasing.ts'
-import { LogShipper } from './logs.ts'
+import { LogShipper, type Unheard } from './logs.ts'
 import { Meter } from './measure.ts'
 import type { AttemptSeen, AttemptState, Now, Step } from './model.ts'
 import { saveState } from './record.ts'
@@ -210,11 +209,7 @@ export class Attempt {
   }
 
   unheard(): Unheard {
-    return { path: join(this.folder, 'log'), from: this.#shipper.acked, until: this.logBytes() }
-  }
-
-  logBytes(): number {
-    return this.#shipper.size().bytes
+    return this.#shipper.unheard()
   }
 
   /** Not tried again before this long. */

@@ -226,7 +226,7 @@ export class Conversation {
       const until = hold.holdFor === null ? null : nowOf(this.#around.clocks).boot + hold.holdFor
       try {
         attempt.change({
-          held: { move: hold.move, slot: saved.slot, logOffset: attempt.logBytes(), because: hold.because, until },
+          held: { move: hold.move, slot: saved.slot, logOffset: attempt.unheard().until, because: hold.because, until },
         })
       } catch (error) {
         // what is not on disk was not said: it goes on

@@ -1,15 +1,9 @@
 import { createReadStream } from 'node:fs'
 import { lastLogStream, type Json, type SaveWriter } from '../checkpoints/index.ts'
+import type { Unheard } from './logs.ts'
 
 /** More than this of an unheard log is not put beside a checkpoint: a notice has no time for it. */
 const most = 64 * 1024 * 1024
-
-/** The part of a log that nobody has confirmed to hold. */
-export interface Unheard {
-  readonly path: string
-  readonly from: number
-  readonly until: number
-}
 
 /** What the manifest says of it; null: all of the log was heard. */
 export const unheardNote = ({ from, until }: Unheard): Json => (until > from ? { from } : null)

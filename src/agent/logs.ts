@@ -12,6 +12,13 @@ export interface LogPiece {
   readonly data: string
 }
 
+/** The part of a log that nobody has confirmed to hold, up to where it was written. */
+export interface Unheard {
+  readonly path: string
+  readonly from: number
+  readonly until: number
+}
+
 /**
  * Ships one file by offset. The control plane says how much it has; what it has is not sent again after that, what it has
  * not is, so nothing is lost or doubled whoever was killed. Until the first answer of a connection only one piece is sent.
@@ -39,6 +46,10 @@ export class LogShipper {
 
   get acked(): number {
     return this.#acked
+  }
+
+  unheard(): Unheard {
+    return { path: this.#path, from: this.#acked, until: this.size().bytes }
   }
 
   /** A new connection: what the other side has is not known. */
