@@ -84,7 +84,10 @@ function nextOf(world: World, move: MoveRecord, seen: Seen, target: AttemptRecor
   }
 }
 
-/** What the source said of this very move: that its state cannot be carried, or that the save failed. */
+/**
+ * What the source said of this very move: that its state cannot be carried, or that the save failed (J-STRICT-1). The values are
+ * named, the move is given up, and the job runs on where it is.
+ */
 function refusal(move: MoveRecord, { report }: Seen): Step | null {
   const probe = report?.probe?.move === move.id ? report.probe : null
   const save = report?.saveRefused?.move === move.id ? report.saveRefused : null
