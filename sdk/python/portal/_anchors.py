@@ -117,7 +117,7 @@ def _is_mutable_kind(kind: type) -> bool:
     if kind.__module__ == "builtins" or issubclass(kind, (type, *IMMUTABLE_BASES)):
         return False
     how = Walk.verdict_of(kind).how
-    if how in ("plain", "exception"):
+    if how in ("plain", "exception", "set_like"):
         return True
     return how == "reduce" and (kind.__dictoffset__ != 0 or issubclass(kind, (list, dict, set)))
 

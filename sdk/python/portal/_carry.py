@@ -66,13 +66,18 @@ def look(state: State, anchors: Anchors, snapshot: "_changes.Snapshot", bit_exac
     return Carried(walk, refusals)
 
 
-def _walked(state: State, live: Dict[int, str], orders: Optional[Dict[int, List[Any]]] = None) -> Walk:
+def _walked(
+    state: State,
+    live: Dict[int, str],
+    orders: Optional[Dict[int, List[Any]]] = None,
+    extras: Optional[Dict[str, Any]] = None,
+) -> Walk:
     walk = Walk(live, orders)
     collecting = gc.isenabled()
     # A collection in the middle finds nothing to free among a walk's many new objects, and costs as much as the walk.
     gc.disable()
     try:
-        walk.run(state, random_states())
+        walk.run(state, random_states() if extras is None else extras)
     finally:
         if collecting:
             gc.enable()
@@ -135,12 +140,14 @@ class Restore:
         fields.clear()
         fields.update(values)
         put_random_states(extras)
-        return self._check()
+        return self._check(extras)
 
-    def _check(self) -> str:
+    def _check(self, extras: Dict[str, Any]) -> str:
         live = {id(value): path for path, value in self._restorer.used.items()}
         orders = {ident: items for ident, (_, items) in _rebuild.orders.items()}
-        walk = _walked(self._state, live, orders)
+        # Only of what was saved: making the values may have loaded more.
+        now = {name: value for name, value in random_states().items() if name in extras}
+        walk = _walked(self._state, live, orders, now)
         if walk.refusals:
             raise CannotRestore(walk.refusals, "what was restored cannot be carried on")
         walk.finish()

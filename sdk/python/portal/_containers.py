@@ -5,11 +5,11 @@ from __future__ import annotations
 import pickle
 from typing import Any, Callable, Dict, List, Tuple
 
-from . import _rebuild
-from ._graph import CALL_AND_DROP, FLAT, FLAT_FIXED, LARGE, End, Graph, Then
-from ._refusal import Refusal, type_name
+from ._graph import CALL_AND_DROP, FLAT, FLAT_FIXED, LARGE, End, Graph, Then, holds_large
 
 MEMOIZE = pickle.MEMOIZE[0]
+# What id() gives is larger on every machine of today.
+ADDRESS = 1 << 32
 
 
 class Containers(Graph):
@@ -38,16 +38,16 @@ class Containers(Graph):
                     return
             else:
                 kinds = set(map(type, value))
-                if kinds <= FLAT_FIXED or (kinds <= FLAT and len(value) < LARGE and self.flat(value)):
-                    if kinds <= FLAT_FIXED:
-                        dump(value)
+                if kinds <= FLAT:
+                    begin = len(out)
+                    dump(value)
+                    if len(out) - begin < LARGE or kinds <= FLAT_FIXED or not holds_large(value):
                         out[-1] = MEMOIZE
-                    else:
-                        out.append(MEMOIZE)
-                    nodes.append(value)
-                    parents.append(self.here)
-                    memo[ident] = len(memo)
-                    return
+                        nodes.append(value)
+                        parents.append(self.here)
+                        memo[ident] = len(memo)
+                        return
+                    del out[begin:]
                 outer = self.here
                 self.here = len(nodes)
                 nodes.append(value)
@@ -77,13 +77,19 @@ class Containers(Graph):
                 self.begin(value, pickle.EMPTY_DICT)
                 self.pairs(value, b"", outer)
                 return
-            if set(map(type, value.values())) <= FLAT_FIXED and set(map(type, value)) <= FLAT:
+            keys = set(map(type, value))
+            if keys == {int} and next(iter(value)) > ADDRESS:
+                self.addressed.append((value, self.here))
+            if keys <= FLAT and set(map(type, value.values())) <= FLAT:
+                begin = len(out)
                 dump(value)
-                out[-1] = MEMOIZE
-                nodes.append(value)
-                parents.append(self.here)
-                memo[ident] = len(memo)
-                return
+                if len(out) - begin < LARGE or not holds_large(value):
+                    out[-1] = MEMOIZE
+                    nodes.append(value)
+                    parents.append(self.here)
+                    memo[ident] = len(memo)
+                    return
+                del out[begin:]
             outer = self.here
             self.here = len(nodes)
             nodes.append(value)
@@ -105,19 +111,17 @@ class Containers(Graph):
             ident = id(value)
             if (ident in memo or ident in outside) and self.again(value):
                 return
-            kinds = set(map(type, value))
-            if kinds <= FLAT_FIXED:
+            if set(map(type, value)) <= FLAT:
+                begin = len(out)
                 dump(value)
-                out[-1] = MEMOIZE
-                nodes.append(value)
-                parents.append(self.here)
-                memo[ident] = len(memo)
-                return
+                if len(out) - begin < LARGE or not holds_large(value):
+                    out[-1] = MEMOIZE
+                    nodes.append(value)
+                    parents.append(self.here)
+                    memo[ident] = len(memo)
+                    return
+                del out[begin:]
             outer = self.enter(value)
-            if kinds <= FLAT and self.flat(value):
-                self.remember(value)
-                self.here = outer
-                return
             out.extend(pickle.MARK)
             stack.append(Then(lambda: self._close_tuple(value, outer)))
             stack.extend(reversed(value))
@@ -134,18 +138,6 @@ class Containers(Graph):
             # Its contents led back to it, and the inner visit has made it.
             self.out += pickle.POP_MARK + self.reference(index)
 
-    def _order(self, value: Any) -> List[Any]:
-        order = self.orders.get(id(value))
-        if order is not None and len(order) == len(value):
-            return order
-        order = list(value)
-        self.keep.append(order)
-        if len(order) > 1 and not _rebuild.keeps_order(value, order):
-            reason = "the order in which a set gives its elements is not carried"
-            for path in self.paths.of_node(self.here):
-                self.set_orders.append(Refusal(path, type_name(type(value)), reason, "sort it where order matters"))
-        return order
-
     def _set(self, value: Any) -> None:
         if self.again(value):
             return
@@ -157,7 +149,7 @@ class Containers(Graph):
         index = self.memo[id(value)]
         self.named("portal._rebuild", "fill_set")
         self.out += self.reference(index)
-        self.items(self._order(value), CALL_AND_DROP, outer)
+        self.items(self.order(value), CALL_AND_DROP, outer)
 
     def _frozenset(self, value: Any) -> None:
         if not value:
@@ -168,4 +160,4 @@ class Containers(Graph):
         outer = self.enter(value)
         self.named("portal._rebuild", "make_frozenset")
         self.stack.append(Then(lambda: self.close_call(value, 1, outer)))
-        self.items(self._order(value), b"", self.here)
+        self.items(self.order(value), b"", self.here)

@@ -20,7 +20,7 @@ LIMITS = ("RLIMIT_NOFILE", "RLIMIT_STACK", "RLIMIT_AS")
 def record(modules: Iterable[str]) -> Dict[str, Any]:
     """The environment, with the versions of the packages that the carried classes come from."""
     packages = {}
-    for name in sorted({module.partition(".")[0] for module in modules}):
+    for name in sorted({module.partition(".")[0] for module in modules} - {"__main__", "builtins"}):
         version = getattr(sys.modules.get(name), "__version__", None)
         if isinstance(version, str):
             packages[name] = version

@@ -7,7 +7,7 @@ import struct
 import types
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from . import _globals, _memory
+from . import _globals, _memory, _rebuild
 from ._kinds import Verdict, judge
 from ._paths import Paths
 from ._refusal import LIMIT, Refusal, type_name
@@ -96,6 +96,8 @@ class Graph:
         self.hits: Dict[int, int] = {}
         #: objects whose class has a reduce of its own, with their nodes
         self.unproven: List[Tuple[Any, int]] = []
+        #: dicts whose keys could be addresses, with the nodes that hold them
+        self.addressed: List[Tuple[Dict[int, Any], int]] = []
         self.classes: Dict[int, type] = {}
         self.functions: Dict[int, types.FunctionType] = {}
         self.keep: List[Any] = []
@@ -175,6 +177,14 @@ class Graph:
                 self._refused_paths.add(path)
                 self.refusals.append(Refusal(path, type_name(type(value)), reason, advice))
 
+    def refuse_addresses(self) -> None:
+        """Names the dicts keyed by the id() of objects of the state: those ids mean nothing after a move."""
+        for value, here in self.addressed:
+            if all(key in self.memo or key == id(part) for key, part in value.items()):
+                self.here = here
+                advice = "key it by something that is part of the object"
+                self.refuse(value, "its keys are id()s of objects, which are others after a move", advice)
+
     # ---- numbers and text
 
     def write_int(self, value: int) -> None:
@@ -240,7 +250,7 @@ class Graph:
         out = self.out
         begin = len(out)
         self.fast.dump(value)
-        if len(out) - begin > LARGE and not kinds <= FLAT_FIXED and _holds_large(value):
+        if len(out) - begin > LARGE and not kinds <= FLAT_FIXED and holds_large(value):
             del out[begin:]
             return False
         out[-1:] = then
@@ -346,6 +356,18 @@ class Graph:
         pieces.reverse()
         self.stack += pieces
 
+    def order(self, value: Any) -> List[Any]:
+        order = self.orders.get(id(value))
+        if order is not None and len(order) == len(value):
+            return order
+        order = list(value)
+        self.keep.append(order)
+        if len(order) > 1 and not _rebuild.keeps_order(value, order):
+            reason = "the order in which a set gives its elements is not carried"
+            for path in self.paths.of_node(self.here):
+                self.set_orders.append(Refusal(path, type_name(type(value)), reason, "sort it where order matters"))
+        return order
+
     def items(self, items: List[Any], then: bytes, outer: int) -> None:
         """A list that stands for a container's contents."""
         if self.flat(items, then):
@@ -356,6 +378,7 @@ class Graph:
         self.stack.extend(reversed(items))
 
 
-def _holds_large(value: Any) -> bool:
+def holds_large(value: Any) -> bool:
+    """Whether there is text or are bytes in it that are to be sent from where they lie."""
     parts = [*value, *value.values()] if type(value) is dict else value
     return any(len(part) >= LARGE for part in parts if type(part) in (str, bytes))

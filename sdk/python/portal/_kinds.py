@@ -196,7 +196,7 @@ def judge(kind: type) -> Verdict:
         return Verdict("refuse", "an iterator's position cannot be carried", ITERATOR_ADVICE)
     if issubclass(kind, BaseException) and _plain_exception(kind):
         return Verdict("exception", has_dict=True)
-    return _plain(kind) or Verdict("reduce")
+    return _set_like(kind) or _plain(kind) or Verdict("reduce")
 
 
 def _is_iterator(kind: type) -> bool:
@@ -229,6 +229,19 @@ def own_slots(kind: type) -> List[str]:
             name = f"_{stripped}{name}" if stripped else name
         found.append(name)
     return found
+
+
+def _set_like(kind: type) -> Optional[Verdict]:
+    """A subclass of set or frozenset that leaves their making and their reduce as they are."""
+    for base in (set, frozenset):
+        if not issubclass(kind, base) or kind in copyreg.dispatch_table:
+            continue
+        same = all(getattr(kind, name) is getattr(base, name) for name in ("__reduce__", "__reduce_ex__", "__new__"))
+        states = ("__getstate__", "__setstate__")
+        if same and all(getattr(kind, name, None) is getattr(object, name, None) for name in states):
+            slots = [name for each in kind.__mro__[:-2] for name in own_slots(each)]
+            return Verdict("set_like", has_dict=kind.__dictoffset__ != 0, slots=tuple(slots), guarded=True)
+    return None
 
 
 def _plain(kind: type) -> Optional[Verdict]:

@@ -8,7 +8,7 @@ import types
 from typing import Any, Callable, Dict, Optional
 
 from . import _globals
-from ._graph import CALL_AND_DROP, FLAT_FIXED, End, Graph, Then
+from ._graph import CALL_AND_DROP, FLAT, LARGE, End, Graph, Then, holds_large
 from ._kinds import LEAVE_OUT, Verdict
 from ._refusal import type_name
 
@@ -40,13 +40,16 @@ class Objects(Graph):
             field_dicts[fields_ident] = here = len(nodes)
             nodes.append(value)
             parents.append(outer)
-            if set(map(type, fields.values())) <= FLAT_FIXED:
+            if set(map(type, fields.values())) <= FLAT and set(map(type, fields)) <= FLAT:
+                begin = len(out)
                 dump(fields)
-                out[-1:] = pickle.BUILD
-            else:
-                self.here = here
-                out.extend(pickle.EMPTY_DICT)
-                self.pairs(fields, pickle.BUILD, outer)
+                if len(out) - begin < LARGE or not holds_large(fields):
+                    out[-1:] = pickle.BUILD
+                    return
+                del out[begin:]
+            self.here = here
+            out.extend(pickle.EMPTY_DICT)
+            self.pairs(fields, pickle.BUILD, outer)
 
         return handle
 
@@ -78,6 +81,35 @@ class Objects(Graph):
             self._refuse_local(value, kind)
             return
         self._fields(value, fields, verdict, outer)
+
+    def _set_like(self, value: Any) -> None:
+        """A subclass of set or frozenset: filled in its own order, as those are, then its fields."""
+        if self.again(value):
+            return
+        kind = type(value)
+        if id(value) not in self.live and _globals.find(kind) is None:
+            self._refuse_local(value, kind)
+            return
+        outer = self.enter(value)
+        node, verdict = self.here, self.verdicts[kind]
+        fields = object.__getattribute__(value, "__dict__") if verdict.has_dict else None
+        if isinstance(value, frozenset):
+            self.stack.append(Then(lambda: self._fields(value, fields, verdict, outer)))
+            self.named("portal._rebuild", "make_frozenset_of")
+            self.stack.append(Then(lambda: self.close_call(value, 2, node)))
+            self.write_class(kind)
+            self.items(self.order(value), b"", node)
+            return
+        if id(value) in self.live:
+            self.begin(value, b"")
+        else:
+            self.write_class(kind)
+            self.out += pickle.EMPTY_TUPLE + pickle.NEWOBJ
+            self.remember(value)
+        self.stack.append(Then(lambda: self._fields(value, fields, verdict, outer)))
+        self.named("portal._rebuild", "fill_set")
+        self.out += self.reference(self.memo[id(value)])
+        self.items(self.order(value), CALL_AND_DROP, node)
 
     def _fields(self, value: Any, fields: Optional[Dict[str, Any]], verdict: Verdict, outer: int) -> None:
         if verdict.slots:

@@ -31,7 +31,7 @@ class Paths:
 
     def label(self, value: Any, step: str, items: Tuple[str, ...] = ()) -> None:
         """How the step to an object is called that the walk made itself, and the steps to its items."""
-        if value is not None and value != ():
+        if value is not None and not (type(value) is tuple and not value):
             self._labels[id(value)] = (step, items)
 
     def is_labelled(self, value: Any) -> bool:

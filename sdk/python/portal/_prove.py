@@ -23,6 +23,7 @@ from ._state import State
 from ._walk import FLAT_FIXED, Walk
 
 LIMIT_S = 30.0
+BYTES_A_S = 50e6
 #: of one type, so many are rebuilt; the others are compared by the digest after a restore
 EACH = 50
 ADVICE = "let its class give all of it, or leave it out of the state"
@@ -39,13 +40,14 @@ def prove(walk: Walk, live: Dict[int, str]) -> List[Refusal]:
             chosen.append((value, node))
     if not chosen or not hasattr(os, "fork"):
         return []
-    answer: Any = _in_helper(lambda: _compare(walk, chosen, live))
+    limit_s = LIMIT_S + walk.memory.bytes / BYTES_A_S
+    answer: Any = _in_helper(lambda: _compare(walk, chosen, live), limit_s)
     if isinstance(answer, str):
         return [Refusal(walk.paths.of_node(node)[0], type_name(type(value)), answer, ADVICE) for value, node in chosen]
     return list(answer)
 
 
-def _in_helper(work: Any) -> Any:
+def _in_helper(work: Any, limit_s: float) -> Any:
     """The refusals that `work` gives in a forked process, or why it gave none."""
     reader, writer = os.pipe()
     with warnings.catch_warnings():
@@ -56,12 +58,12 @@ def _in_helper(work: Any) -> Any:
         _helper(work, writer)
     os.close(writer)
     said = bytearray()
-    end = time.monotonic() + LIMIT_S
+    end = time.monotonic() + limit_s
     try:
         while True:
             left = end - time.monotonic()
             if left <= 0 or not select.select([reader], [], [], left)[0]:
-                return f"rebuilding it took more than {LIMIT_S:.0f} s"
+                return f"rebuilding it took more than {limit_s:.0f} s"
             part = os.read(reader, 1 << 16)
             if not part:
                 break

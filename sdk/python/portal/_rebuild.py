@@ -39,11 +39,17 @@ def forget_orders() -> None:
 
 def fill_set(target: Any, items: List[Any]) -> None:
     orders[id(target)] = (target, items)
-    target.update(items)
+    set.update(target, items)
 
 
 def make_frozenset(items: List[Any]) -> Any:
     made = frozenset(items)
+    orders[id(made)] = (made, items)
+    return made
+
+
+def make_frozenset_of(kind: Any, items: List[Any]) -> Any:
+    made = frozenset.__new__(kind, items)
     orders[id(made)] = (made, items)
     return made
 

@@ -1,11 +1,13 @@
-"""Streams a save: chunks hashed here, sent by a thread beside; both without the interpreter's lock for the heavy part."""
+"""Streams a save: chunks hashed by a few threads, sent by another, all without the interpreter's lock for the heavy part."""
 
 from __future__ import annotations
 
+import collections
 import hashlib
+import os
 import queue
 import threading
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Deque, Dict, Iterator, List, Optional, Set, Tuple
 
 from ._digest import Digest, Piece, chunks_of, is_zero, size_of
 from ._wire import Connection
@@ -13,7 +15,9 @@ from ._wire import Connection
 CHUNKS_A_FRAME = 64
 # Frames that wait hold no copy but for chunks that cross pieces: 4 × 4 MiB at the most.
 FRAMES_AHEAD = 4
+HASHERS = max(1, min(4, os.cpu_count() or 1))
 
+Streams = List[Tuple[str, List[Piece]]]
 Frame = Tuple[Dict[str, Any], Tuple[memoryview, ...]]
 
 
@@ -58,38 +62,55 @@ class _Sender:
             self._thread.join(0.05)
 
 
-def send_streams(connection: Connection, ident: Any, streams: List[Tuple[str, List[Piece]]]) -> str:
+def _batches(streams: Streams) -> Iterator[Tuple[str, int, List[memoryview]]]:
+    for name, pieces in streams:
+        first = 0
+        batch: List[memoryview] = []
+        for chunk in chunks_of(pieces):
+            batch.append(chunk)
+            if len(batch) == CHUNKS_A_FRAME:
+                yield name, first, batch
+                first += len(batch)
+                batch = []
+        if batch:
+            yield name, first, batch
+
+
+def _hashes(chunks: List[memoryview]) -> List[Optional[bytes]]:
+    return [None if is_zero(chunk) else hashlib.sha256(chunk).digest() for chunk in chunks]
+
+
+def send_streams(connection: Connection, ident: Any, streams: Streams) -> str:
     """Sends every chunk of every stream in order, straight from where it lies; returns the digest."""
+    # Only a save needs it, and what it imports takes time.
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     digest = Digest()
+    sizes = {name: size_of(pieces) for name, pieces in streams}
+    begun: Set[str] = set()
+    waiting: Deque[Tuple[str, int, List[memoryview], "Future[List[Optional[bytes]]]"]] = collections.deque()
     sender = _Sender(connection)
+
+    def put_oldest() -> None:
+        name, first, chunks, hashes = waiting.popleft()
+        if name not in begun:
+            begun.add(name)
+            digest.stream(name, sizes[name])
+        sums = hashes.result()
+        for sha256 in sums:
+            digest.chunk(sha256)
+        message = {"t": "chunks", "id": ident, "stream": name, "first": first, "bytes": [len(chunk) for chunk in chunks]}
+        message["sha256"] = [None if sha256 is None else sha256.hex() for sha256 in sums]
+        sender.put((message, tuple(chunk for chunk, sha256 in zip(chunks, sums) if sha256 is not None)))
+
     try:
-        for name, pieces in streams:
-            digest.stream(name, size_of(pieces))
-            first = 0
-            sizes: List[int] = []
-            sums: List[Optional[str]] = []
-            payload: List[memoryview] = []
-
-            def flush() -> None:
-                message = {"t": "chunks", "id": ident, "stream": name, "first": first, "bytes": sizes, "sha256": sums}
-                sender.put((message, tuple(payload)))
-
-            for chunk in chunks_of(pieces):
-                sizes.append(len(chunk))
-                if is_zero(chunk):
-                    sums.append(None)
-                    digest.chunk(None)
-                else:
-                    sha256 = hashlib.sha256(chunk)
-                    sums.append(sha256.hexdigest())
-                    digest.chunk(sha256.digest())
-                    payload.append(chunk)
-                if len(sizes) == CHUNKS_A_FRAME:
-                    flush()
-                    first += len(sizes)
-                    sizes, sums, payload = [], [], []
-            if sizes:
-                flush()
+        with ThreadPoolExecutor(HASHERS, "portal-hash") as pool:
+            for name, first, chunks in _batches(streams):
+                waiting.append((name, first, chunks, pool.submit(_hashes, chunks)))
+                if len(waiting) > HASHERS:
+                    put_oldest()
+            while waiting:
+                put_oldest()
         sender.finish()
     except BaseException:
         sender.abandon()

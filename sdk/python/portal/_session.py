@@ -118,7 +118,10 @@ class Session:
 
     def _restore(self, manifest: Message) -> str:
         try:
-            restore = _carry.Restore(self.state, self._anchors, manifest, self._bit_exact)
+            try:
+                restore = _carry.Restore(self.state, self._anchors, manifest, self._bit_exact)
+            except (KeyError, TypeError, ValueError, IndexError, MemoryError, OverflowError) as error:
+                raise CannotRestore([], f"the checkpoint is not as it should be: {error!r}") from error
             while True:
                 message, payload = self._receive()
                 if message["t"] == "data":
@@ -130,7 +133,10 @@ class Session:
                     leave(f"the checkpoint is damaged: {message.get('what')}")
                 else:
                     raise self._unexpected(message["t"])
-            digest = restore.finish()
+            try:
+                digest = restore.finish()
+            except (KeyError, TypeError, ValueError, IndexError, MemoryError, OverflowError) as error:
+                raise CannotRestore([], f"the checkpoint is not as it should be: {error!r}") from error
         except CannotRestore as refused:
             for refusal in refused.refusals[:20]:
                 print(f"portal: {refusal}", file=sys.stderr)
@@ -249,7 +255,11 @@ class Session:
             "meta": {**carried.meta(), "clock": self._clock(), "turn": turn},
             "streams": [{"name": name, "bytes": _size(pieces)} for name, pieces in streams],
         }
-        self._link.send(head)
+        try:
+            self._link.send(head)
+        except ValueError as error:
+            self._refuse(ident, [Refusal("state", "portal.State", str(error), "keep fewer, larger values")], None)
+            return
         digest = send_streams(self._link, ident, streams)
         self._link.send({"t": "saved", "id": ident, "digest": digest})
 

@@ -84,6 +84,7 @@ class Walk(Containers, Runs, Reduced):
             self._drain(value)
             out += pickle.SETITEM
         out += pickle.TUPLE2 + pickle.STOP
+        self.refuse_addresses()
 
     def _drain(self, value: Any) -> None:
         stack, handlers = self.stack, self._handlers

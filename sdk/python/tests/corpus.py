@@ -243,6 +243,9 @@ carried("flag", lambda: [k.Rights.READ, k.Rights.READ | k.Rights.WRITE, k.Rights
 carried("list_subclass", lambda: _with(k.MyList([1, [2]]), tag={"x": 1}))
 carried("dict_subclass", lambda: _with(k.MyDict(a=1, b=[2]), tag="t"))
 carried("set_subclass", lambda: _with(k.MySet([1, 2]), tag="t"))
+carried("set_subclass_order", lambda: _with(k.MySet([f"text {n}" for n in range(50)]), tag="t"))
+carried("frozenset_subclass", lambda: _with(k.MyFrozenSet([f"text {n}" for n in range(50)]), tag=[1]))
+carried("dict_of_numbers", lambda: {n * 2**40: n for n in range(1, 5)})
 carried("int_subclass", lambda: _with(k.MyInt(7), tag=[1]))
 carried("str_subclass", lambda: _with(k.MyStr("text"), tag=[1]))
 carried("float_subclass", lambda: k.MyFloat(-0.0))
@@ -484,6 +487,12 @@ refused("decimal_fields", lambda: _tagged(k.TaggedDecimal("1.5")), ".tag")
 refused("random_fields", lambda: _tagged(k.TaggedRandom(3)), ".tag")
 refused("fields_as_value", _fields_as_value, "[1]")
 refused("attr_dict", lambda: k.AttrDict(a=1))
+def _keyed_by_id() -> Any:
+    parts = [k.Plain(a=1), k.Plain(a=2)]
+    return [parts, {id(part): part for part in parts}, {id(part): number for number, part in enumerate(parts)}]
+
+
+refused("keyed_by_id", _keyed_by_id, "[1]", "[2]")
 refused("slot_with_lock", lambda: k.SlottedChild(1, threading.Lock()), ".b")
 refused("field_with_socket", lambda: k.Plain(a=[k.Plain(sock=keep(socket.socket()))]), ".a[0].sock")
 refused("key", lambda: {keep(socket.socket()): 1}, ".keys()[0]")

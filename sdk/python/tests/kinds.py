@@ -118,6 +118,10 @@ class MySet(set):
     pass
 
 
+class MyFrozenSet(frozenset):
+    pass
+
+
 class MyInt(int):
     pass
 
