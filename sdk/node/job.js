@@ -8,8 +8,9 @@ import { Origins } from './graph/origins.js'
 import { Walk } from './graph/walk.js'
 import { Link } from './link.js'
 import { SeededRandom } from './random.js'
+import { atSafePoint } from './safe-point.js'
+import { begin } from './start.js'
 import { Steps } from './steps.js'
-import { atSafePoint, begin } from './talk.js'
 
 const { CONTROL_BYTES, DONE, TOTAL, TURNS, WANTED } = /** @type {typeof import('./shared.cjs')} */ (
   createRequire(import.meta.url)('./shared.cjs')
@@ -177,11 +178,20 @@ export class Job {
     // what the job stands still for is no time that it runs
     this.stoppedAt = performance.now()
     try {
-      atSafePoint(this.talk, this.numbers[TURNS] ?? 0, asks)
+      if (!atSafePoint(this.talk, this.numbers[TURNS] ?? 0, asks)) this.giveUp()
     } finally {
       this.since += performance.now() - this.stoppedAt
       this.stoppedAt = 0
     }
+  }
+
+  /** The thread that speaks with the agent is no more: the job runs on to its end, and nothing can be asked of it. */
+  giveUp() {
+    this.talk = null
+    this.asked[0] = 0
+    process.stderr.write(
+      'portal: the thread that speaks with the agent is gone; the job runs on and cannot be saved any more\n',
+    )
   }
 
   /** Runs what the job wants done before a save; the answer undoes it. @private @returns {() => void} */

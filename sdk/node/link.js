@@ -117,6 +117,13 @@ export class Sender {
     this.filled = 0
   }
 
+  /** What was not sent yet never will be. */
+  drop() {
+    if (this.slot >= 0) this.link.free.push(this.slot)
+    this.slot = -1
+    this.filled = 0
+  }
+
   takeSlot() {
     for (;;) {
       const slot = this.link.free.pop()

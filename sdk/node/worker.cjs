@@ -350,6 +350,8 @@ const onMessage = async (message) => {
       digest = null
       return undefined
     default:
+      // a refusal in the middle of a save ends that save
+      digest = null
       // an answer to a question of a connection that is gone is nobody's
       if (talking || phase === 'starting') socket?.write(frameHead(message.frame))
       return undefined

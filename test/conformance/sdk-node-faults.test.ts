@@ -102,6 +102,24 @@ describe('what cannot be carried', () => {
     expect(await job.ended).toBe(0)
   })
 
+  test('a toPortal that changes the state refuses the save, also in its middle, and the job runs on', async () => {
+    const job = await atSafePoint(`
+      class Odd { #n = 0; toPortal() { state.grows.push(new Array(100).fill('x')); return this.#n } static fromPortal() { return new Odd() } }
+      job.classes(Odd)
+      const state = await job.state({ step: 0, grows: [], odd: null, big: new Float64Array(1_000_000).fill(2) })
+      state.odd = new Odd()
+      for (const step of job.steps(state, 'step', 3));
+      console.log('done')
+    `)
+    const refused = await job.save()
+    expect('refused' in refused && refused.refused).toMatchObject([
+      { path: 'state', reason: expect.stringContaining('changed while it was written') },
+    ])
+    await job.go()
+    expect(await job.ended).toBe(0)
+    expect(job.output).toBe('done\n')
+  })
+
   test('more than a thousand bad values are counted', async () => {
     const job = await atSafePoint(loop('{ step: 0, many: Array.from({ length: 1500 }, () => () => 1) }'))
     const { values = [] } = await job.probe()

@@ -75,6 +75,12 @@ export class Classes {
     }
   }
 
+  /** Whether there is a class that says itself how its objects are carried. */
+  anyCustom() {
+    for (const type of this.byName.values()) if (typeof type === 'function' && methodOf(type, 'fromPortal')) return true
+    return false
+  }
+
   /** @param {object | null} prototype @returns {PrototypeVerdict} */
   verdict(prototype) {
     if (prototype === null) return { do: 'null' }

@@ -95,7 +95,7 @@ export class Walk {
     this.buffers = []
     this.bufferBytes = 0
     /** who refers to whom, for cycles through `toPortal` @type {number[][] | null} */
-    this.edges = this.discover ? null : []
+    this.edges = this.discover || !classes.anyCustom() ? null : []
     this.customNumbers = /** @type {number[]} */ ([])
     /** memory of Node's pool seen as one Buffer's own, and memory seen as a whole @type {Map<object, { number: number, from: number, to: number }[]>} */
     this.pooled = new Map()

@@ -268,7 +268,9 @@ export class Attempt {
       const data = Buffer.alloc(bytes)
       let chunk = 0
       while (chunk * chunkBytes < bytes) {
-        const { meta: part, payload } = await this.frame('chunks')
+        const { meta: part, payload } = this.#frames.shift() ?? (await this.#nextFrame())
+        if (part.t === 'refused') return { refused: part.values ?? [] }
+        if (part.t !== 'chunks') throw new Error(`chunks were due, ${part.t} came`)
         if (part.stream !== name || part.first !== chunk || part.id !== id) throw new Error('chunks out of order')
         const lengths = part.bytes as readonly number[]
         const hashes = part.sha256 ?? []
