@@ -5,6 +5,7 @@ import {
   agentProtocol,
   type AttemptOrder,
   type AttemptReport,
+  type Bootstrap,
   type ToAgent,
   type ToControl,
 } from '../contract/agent.ts'
@@ -26,6 +27,8 @@ const enough = 4 * 1024 * 1024
 export type AgentParts = Omit<Around, 'notice' | 'send' | 'ready' | 'changed'> & {
   readonly notices: NoticeSource
   readonly version: string
+  /** the bootstrap as it is in its file now; null: it cannot be read */
+  rereadBootstrap(): Bootstrap | null
   /** nothing is left to do: the agent ends, and with it a machine that was rented for it */
   done(why: string): void
 }
@@ -35,6 +38,7 @@ export class Agent {
   readonly #parts: AgentParts
   readonly #around: Around
   readonly #link: Link
+  #bootstrap: Bootstrap
   readonly #attempts = new Map<string, Attempt>()
   /** orders that could not be taken on yet */
   readonly #unmet = new Map<string, AttemptOrder>()
@@ -51,9 +55,10 @@ export class Agent {
 
   constructor(parts: AgentParts) {
     this.#parts = parts
+    this.#bootstrap = parts.bootstrap
     this.#link = new Link({
-      url: parts.bootstrap.url,
-      token: parts.bootstrap.token,
+      // it may have moved while it could not be heard
+      target: () => (this.#bootstrap = parts.rereadBootstrap() ?? this.#bootstrap),
       log: parts.log,
       opened: () => this.#opened(),
       closed: () => {
@@ -61,8 +66,12 @@ export class Agent {
       },
       received: (message) => this.#received(message),
     })
+    const bootstrap = (): Bootstrap => this.#bootstrap
     this.#around = {
       ...parts,
+      get bootstrap() {
+        return bootstrap()
+      },
       notice: () => this.#notice,
       send: (message) => this.#link.send(message),
       ready: () => this.#link.isOpen && this.#link.waiting < enough,
@@ -121,8 +130,9 @@ export class Agent {
   }
 
   #opened(): void {
-    const { bootstrap, bootId, version } = this.#parts
-    this.#link.send({ t: 'hello', protocol: agentProtocol, agentId: bootstrap.agentId, bootId, version })
+    const { bootId, version } = this.#parts
+    const { agentId } = this.#bootstrap
+    this.#link.send({ t: 'hello', protocol: agentProtocol, agentId, bootId, version })
     this.#told = ''
     this.#report()
     for (const attempt of this.#attempts.values()) attempt.linked()
@@ -222,7 +232,7 @@ export class Agent {
   #endAlone(): void {
     if (this.#link.isOpen) return
     const { boot } = nowOf(this.#parts.clocks)
-    if (boot - this.#heardAt < this.#parts.bootstrap.checkin) return
+    if (boot - this.#heardAt < this.#bootstrap.checkin) return
     for (const attempt of this.#attempts.values()) {
       // an owned machine keeps what it has to tell, for as long as it takes
       if (attempt.isAlive || attempt.state.start?.offer.market === 'owned') return

@@ -6,9 +6,8 @@ import { agentSocketPath } from '../contract/paths.ts'
 import { second, type Duration } from '../core/time/index.ts'
 
 export interface LinkParts {
-  /** `http(s)://…` of the control plane */
-  readonly url: string
-  readonly token: string
+  /** where the control plane listens now, `http(s)://…`, and the token to show there */
+  target(): { readonly url: string; readonly token: string }
   readonly log: Logger
   opened(): void
   closed(): void
@@ -47,7 +46,8 @@ export class Link {
 
   open(): void {
     if (this.#stopped || this.#socket) return
-    const { url, token, log } = this.#parts
+    const { log } = this.#parts
+    const { url, token } = this.#parts.target()
     const socket = new WebSocket(`${url.replace(/^http/, 'ws').replace(/\/$/, '')}${agentSocketPath}`, {
       headers: { authorization: `Bearer ${token}` },
       handshakeTimeout: patience,

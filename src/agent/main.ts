@@ -36,7 +36,8 @@ process.on('unhandledRejection', sayAndEnd)
 declare const PORTAL_VERSION: string | undefined
 const version = typeof PORTAL_VERSION === 'string' ? PORTAL_VERSION : 'source'
 
-const bootstrap = checkBootstrap(JSON.parse(readFileSync(path, 'utf8')))
+const readBootstrap = () => checkBootstrap(JSON.parse(readFileSync(path, 'utf8')))
+const bootstrap = readBootstrap()
 const confinement = await probeConfinement()
 sweepCgroups()
 let store: Promise<CheckpointStore> | null = null
@@ -57,6 +58,14 @@ const agent = new Agent({
     return await store
   },
   notices: metadataFile(data),
+  rereadBootstrap: () => {
+    try {
+      return readBootstrap()
+    } catch (error) {
+      log.warn({ err: error }, 'the bootstrap file cannot be read again')
+      return null
+    }
+  },
   done: (why) => {
     log.info(why)
     agent.close()

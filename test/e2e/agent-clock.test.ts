@@ -46,6 +46,7 @@ beforeEach(async () => {
     version: 'test',
     store: async () => store,
     notices: metadataFile(data),
+    rereadBootstrap: () => null,
     done: () => {},
   })
   await agent.start()

@@ -101,6 +101,14 @@ export const makeCgroups = (name: string): JobCgroups => {
   }
 }
 
+/** Whether cgroups of version 2 can be made here, and killed whole. */
+export const canKillCgroups = (): boolean => {
+  const groups = makeCgroups(`probe-${process.pid}-00000000`)
+  const can = groups.unified !== null && attempt(join(groups.unified, 'cgroup.kill'), '1')
+  removeCgroups(groups)
+  return can
+}
+
 /** Removes them once they are empty; what still has processes stays. */
 export const removeCgroups = (groups: JobCgroups): void => {
   for (const folder of foldersOf(groups)) attemptTo(() => rmdirSync(folder))

@@ -1,9 +1,13 @@
 import { execFile } from 'node:child_process'
+import { canKillCgroups } from './cgroup.ts'
 
 /** How jobs are kept together on this machine, found out once by trying. */
 export interface Confinement {
-  /** `namespace`: the kernel ends every process of a job with its first one; `none`: nobody can promise that */
-  readonly confines: 'namespace' | 'none'
+  /**
+   * `namespace`: the kernel ends every process of a job with its first one; `cgroup`: the keeper, or an agent after it,
+   * kills the group whole; `none`: nobody can promise it
+   */
+  readonly confines: 'namespace' | 'cgroup' | 'none'
   /** the words that put the keeper's inside there, without any that would need quoting */
   readonly wrap: string
   /** why it is no better */
@@ -44,9 +48,10 @@ export const probeConfinement = async (): Promise<Confinement> => {
         return { confines: 'namespace', wrap: words.join(' '), why: null }
     }
   const without = (await say([...dies, 'true'])) === null ? [] : dies
-  return {
-    confines: 'none',
-    wrap: [...without, ...reset, 'setsid'].join(' '),
-    why: 'PID namespaces are not permitted here, neither directly nor in a user namespace (unshare and setpriv of util-linux)',
-  }
+  const wrap = [...without, ...reset, 'setsid'].join(' ')
+  const why =
+    'PID namespaces are not permitted here, neither directly nor in a user namespace (unshare and setpriv of util-linux)'
+  return canKillCgroups()
+    ? { confines: 'cgroup', wrap, why }
+    : { confines: 'none', wrap, why: `${why}, nor cgroups of version 2 of one’s own` }
 }

@@ -4,7 +4,8 @@
 #   sh keeper.sh keep  FOLDER WORKDIR CGROUPS SPACE WRAP SHELL COMMAND…  outside: holds the lock, polls the deadline
 #   sh keeper.sh first FOLDER WORKDIR CGROUPS PATH COMMAND…              inside: the namespace's first process, waits for the job
 #
-# SPACE is `namespace` or `none`; WRAP the words that put the inside there (see confine.ts).
+# SPACE is `namespace`, `cgroup` (the first of CGROUPS is killed whole) or `none` (a process group is all there is); WRAP
+# the words that put the inside there (see confine.ts).
 #
 # FOLDER holds
 #   lock      held (flock) as long as anything of the keeper lives; a second start fails with 75 and adopts
@@ -42,13 +43,21 @@ passed() {
   [ "${up%.*}" -ge "$at" ]
 }
 
+# true once no process is in the job's cgroup
+emptied() {
+  while read -r key value; do
+    [ "$key" = populated ] && return "$value"
+  done <"${cgroups%% *}/cgroup.events"
+}
+
 # the 22nd field of /proc/PID/stat: when it started, in ticks since boot
 started() { shift 21 && start=$1; }
 
 # kills the namespace's first process; its parent returns only when the kernel has cleared the whole namespace
 kill_all() {
   child='' rest=''
-  if [ "$space" = none ]; then
+  if [ "$space" != namespace ]; then
+    [ "$space" = cgroup ] && echo 1 >"${cgroups%% *}/cgroup.kill"
     kill -KILL "-$inner" 2>/dev/null || kill -KILL "$inner" 2>/dev/null
     return
   fi
@@ -78,6 +87,8 @@ keep() {
   while :; do
     if [ -n "$late" ] || passed; then
       late=yes
+      look
+      [ "$state" = begun ] && mark deadline # before the first process can say that a signal ended it
       kill_all
     fi
     sleep 1 3>&- &
@@ -89,9 +100,14 @@ keep() {
     esac
   done
   kill "$tick" 2>/dev/null
-  look
-  [ -n "$late" ] && [ "$state" = begun ] && mark deadline
-  [ "$space" = none ] && kill_all
+  # without a namespace what was forked away outlives the job's first process
+  [ "$space" = namespace ] || kill_all
+  if [ "$space" = cgroup ]; then
+    until emptied; do
+      kill_all
+      sleep 1 3>&-
+    done
+  fi
   exit 0
 }
 
@@ -99,6 +115,7 @@ first() {
   dir=$1 work=$2 cgroups=$3 PATH=$4
   shift 4
   exec 2>"$dir/how" # a shell tells of a signal here when it reaps; see below
+  trap : HUP INT TERM # sent to the job's whole group; a subshell forgets this
   cd "$work" || {
     mark no-workdir
     exit 0

@@ -80,10 +80,17 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
  * False: after `tries` there was still one that ran.
  */
 export const stopAll = async (root: number, tries = 200): Promise<boolean> => {
+  const signalled = new Set<string>()
   let quiet = 0
   for (let round = 0; round < tries; round++) {
-    const running = descendantsOf(root).filter(({ state }) => !'TtZX'.includes(state))
-    for (const { pid } of running) signal(pid, 'SIGSTOP')
+    // one that waits in the kernel (for its vforked child, for a disk) stops before it comes back from there
+    const isStill = ({ pid, start, state }: Process): boolean =>
+      'TtZX'.includes(state) || (state === 'D' && signalled.has(`${pid} ${start}`))
+    const running = descendantsOf(root).filter((process) => !isStill(process))
+    for (const { pid, start } of running) {
+      signal(pid, 'SIGSTOP')
+      signalled.add(`${pid} ${start}`)
+    }
     quiet = running.length === 0 ? quiet + 1 : 0
     if (quiet === 2) return true
     if (running.length > 0) await pause(1)
