@@ -434,7 +434,7 @@ describe('kill -9 of the agent', () => {
     '%i ms after the order to hold: it comes to be held, and goes on whole',
     async (delay) => {
       const { control, runningAt, machine } = bound(await station())
-      const start = jobStart(python(100))
+      const start = jobStart(python(250))
       await runningAt(start)
       control.order('job1.1', 2, hold('m1'))
       await pause(delay)
@@ -450,8 +450,8 @@ describe('kill -9 of the agent', () => {
       await machine.restart()
       await control.reported('job1.1', ({ exit }) => exit?.code === 0)
       await until(() => control.log('job1.1').includes('end'))
-      expect(control.log('job1.1').split('\n').slice(0, 100)).toEqual(linesOf(100))
-      expect(control.log('job1.1')).toMatch(/end \d+ 100 True/)
+      expect(control.log('job1.1').split('\n').slice(0, 250)).toEqual(linesOf(250))
+      expect(control.log('job1.1')).toMatch(/end \d+ 250 True/)
     },
   )
 

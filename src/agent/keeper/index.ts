@@ -216,9 +216,9 @@ export const killAll = ({ folder, cgroups }: KeeperFolder, first: First | null):
     } catch {
       // older kernels have none; the namespace ends them
     }
-  // with nothing inside, the keeper is only starting: it dies with what it starts
+  // with nothing inside yet, the keeper is only starting: what it starts dies with it; afterwards it goes by itself
   const keeper = keeperOf(folder)
-  if (keeper && !inside) signal(keeper.pid, 'SIGKILL')
+  if (keeper && !inside && !first) signal(keeper.pid, 'SIGKILL')
 }
 
 /** Asks the job to end: a signal to its process group, as a terminal would. */
