@@ -149,6 +149,21 @@ test('K-PY-5 nothing of the job runs before it may: neither timers nor what was 
   expect(job.output).toBe('start\nrunning 3\n')
 })
 
+test('K-NODE-1 a loop that does nothing else still sees that something is asked', async () => {
+  const job = await start(`
+    const state = await job.state({ step: 0, sum: 0 })
+    for (const step of job.steps(state, 'step', Infinity)) state.sum += step & 1
+  `)
+  await job.welcome(null)
+  job.run()
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  const { turn = 0 } = await job.safePoint()
+  expect(turn).toBeGreaterThan(100_000)
+  await job.saved()
+  job.send({ t: 'exit', why: 'enough' })
+  expect(await job.ended).toBe(75)
+})
+
 test('K-PY-4 a checkpoint that the job asks for comes at the next safe point, or at once outside a loop', async () => {
   const job = await start(`
     const state = await job.state({ step: 0, at: null })

@@ -18,6 +18,7 @@ import {
 import { Kind } from './format.js'
 
 const SMALL = 128
+/** Everything that the answer's form depends on, whatever a job made the default. */
 const options = {
   maxArrayLength: 0,
   depth: 0,
@@ -25,6 +26,10 @@ const options = {
   customInspect: false,
   compact: true,
   breakLength: Infinity,
+  colors: false,
+  sorted: false,
+  getters: false,
+  numericSeparator: false,
 }
 
 /** @param {any} array @param {number} kind @returns {boolean} true: certainly none */
