@@ -1,5 +1,6 @@
-/** Writes docs/errors.md from the error catalogue. */
-import { writeFileSync } from 'node:fs'
-import { errorsPage } from '../src/contract/errors-page.ts'
+/** Writes the table of errors into docs/guide/troubleshooting.md from the catalogue. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { withErrors } from './docs/errors.ts'
 
-writeFileSync('docs/errors.md', errorsPage())
+const page = 'docs/guide/troubleshooting.md'
+writeFileSync(page, withErrors(readFileSync(page, 'utf8')))

@@ -3,6 +3,7 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSyn
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient, type Client } from '../../src/contract/client.ts'
+import { PortalError } from '../../src/contract/errors.ts'
 import { homeFiles, readServing, readToken } from '../../src/contract/home.ts'
 import type { JobRequest } from '../../src/contract/schemas.ts'
 import { endAllHere } from '../../src/providers/index.ts'
@@ -73,6 +74,19 @@ export class Installation {
     return installation
   }
 
+  /** An installation for as long as `use` takes. What went wrong in there is told before what was left over because of it. */
+  static async with(use: (portal: Installation) => Promise<void>): Promise<void> {
+    const portal = await Installation.open()
+    const failed = await use(portal).then(
+      () => null,
+      (error: unknown) => ({ error }),
+    )
+    await portal.close().catch((error: unknown) => {
+      if (failed === null) throw error
+    })
+    if (failed !== null) throw failed.error
+  }
+
   get client(): Client {
     if (!this.#client) throw new Error('no control plane was started')
     return this.#client
@@ -86,7 +100,7 @@ export class Installation {
     await new Promise<void>((settle, reject) => {
       let said = ''
       child.stdout?.on('data', (bytes: Buffer) => {
-        appendFileSync(log, bytes)
+        if (existsSync(this.home)) appendFileSync(log, bytes)
         if (said.includes('the control plane serves')) return
         said += bytes.toString()
         if (said.includes('the control plane serves')) settle()
@@ -189,13 +203,9 @@ export class Installation {
   async close(): Promise<void> {
     try {
       if (!this.isServed) await this.serve()
-      for (const watch of this.#watches) {
-        const { state } = await watch.view()
-        if (['queued', 'starting', 'running', 'moving', 'suspending', 'resuming'].includes(state)) {
-          await this.client.stop({ params: { ref: watch.id }, body: { now: true } })
-          await watch.state('stopped', 'suspended', 'failed', 'succeeded')
-        }
-      }
+      for (const { id, state } of (await this.client.jobs()).jobs)
+        if (state !== 'suspended')
+          await this.client.stop({ params: { ref: id }, body: { now: true } }).catch(unlessEnded)
       await until(() => this.#leftOver(), 'left over')
       for (const watch of this.#watches) await watch.close()
       this.#control?.kill('SIGTERM')
@@ -238,6 +248,10 @@ export class Installation {
     this.person.remove()
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 })
   }
+}
+
+const unlessEnded = (error: unknown): void => {
+  if (!(error instanceof PortalError) || error.code !== 'job_ended') throw error
 }
 
 const told = ({ pid, args }: Found): string => `process ${pid}: ${args.join(' ').slice(0, 300)}`

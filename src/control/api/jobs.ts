@@ -144,7 +144,7 @@ export class Jobs {
     const on = request.on ?? null
     if (on !== null) await this.#pattern(on)
     return this.#ask(ref, by, 'move', (job) => {
-      if (job.state.is !== 'running') throw wrongState(job, 'move')
+      if (job.state.is !== 'running' && job.state.is !== 'starting') throw wrongState(job, 'move')
       return { wish: { to: 'move', by, at: this.#context.clock.now(), on } }
     })
   }
@@ -268,7 +268,7 @@ const unseen = (jobId: string): never => {
 function wrongState(job: JobRecord, action: string) {
   const possible: Record<string, string> = {
     queued: 'stop',
-    starting: 'suspend, stop',
+    starting: 'suspend, move, stop',
     running: 'suspend, move, stop',
     moving: 'suspend, stop',
     suspending: 'stop',
