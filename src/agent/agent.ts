@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { availableParallelism, totalmem } from 'node:os'
 import { join } from 'node:path'
 import {
@@ -94,7 +94,11 @@ export class Agent {
       const folder = join(this.#attemptsFolder(), name)
       try {
         const state = loadState(folder)
-        if (!state) continue
+        if (!state) {
+          // nothing of it was begun: if it is still wanted, it is ordered anew
+          rmSync(folder, { recursive: true, force: true })
+          continue
+        }
         const attempt = new Attempt(this.#around, folder, state)
         this.#attempts.set(state.attempt, attempt)
         await attempt.adopt()

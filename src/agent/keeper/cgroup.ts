@@ -1,11 +1,14 @@
 import {
   accessSync,
+  closeSync,
   constants,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   rmdirSync,
   statSync,
+  write,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -108,6 +111,18 @@ export const canKillCgroups = (): boolean => {
   removeCgroups(groups)
   return can
 }
+
+/**
+ * Moving a process into a cgroup waits until every CPU has passed the kernel's lock once (RCU, 10 ms and more), except within
+ * some 10 ms after another move. So one that changes nothing goes ahead, while the keeper that will move its job is started.
+ */
+export const easeMoves = (): void =>
+  attemptTo(() => {
+    const { unified, v1 } = mounts()
+    const folder = unified ? join(unified, ownPath('')) : join(v1.get('memory') ?? '', ownPath('memory'))
+    const file = openSync(join(folder, 'cgroup.procs'), 'w')
+    write(file, String(process.pid), () => closeSync(file))
+  })
 
 /** Removes them once they are empty; what still has processes stays. */
 export const removeCgroups = (groups: JobCgroups): void => {

@@ -13,9 +13,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import type { Duration } from '../../core/time/index.ts'
-import { foldersOf, freezeCgroup, isPopulated, type JobCgroups, thawCgroup } from './cgroup.ts'
+import { easeMoves, foldersOf, freezeCgroup, isPopulated, type JobCgroups, thawCgroup } from './cgroup.ts'
 import type { Confinement } from './confine.ts'
-import { continueAll, descendantsOf, isAlive, signal, stopAll } from './processes.ts'
+import { childrenOf, continueAll, descendantsOf, isAlive, signal, stopAll } from './processes.ts'
 
 /**
  * One attempt's keeper, seen from the agent: `keeper.sh` in a folder of its own, which outlives whoever started it. All
@@ -133,11 +133,10 @@ export interface First {
 export const firstOf = (folder: string): First | null => {
   const keeper = keeperOf(folder)
   if (!keeper) return null
-  const inside = descendantsOf(keeper.pid)
   // keeper → unshare → first process; without a namespace the first process is the keeper's own child
-  const below = inside.filter(({ parent }) => parent === keeper.pid)
+  const below = childrenOf(keeper.pid)
   const first =
-    inside.find(({ pid, parent }) => below.some((other) => other.pid === parent) && isFirst(pid)) ??
+    below.flatMap(({ pid }) => childrenOf(pid)).find(({ pid }) => isFirst(pid)) ??
     below.find(
       ({ pid }) =>
         /^[^\0]*sh\0/.test(textOf(`/proc/${pid}/cmdline`)) &&
@@ -184,6 +183,7 @@ export const startKeeper = (start: KeeperStart, over: () => void): void => {
       : start.command
   const groups = foldersOf(keeper.cgroups).join(' ')
   const space = confinement.confines
+  if (groups !== '') easeMoves()
   const child = spawn(
     shell,
     [script, 'keep', keeper.folder, workdir, groups, space, confinement.wrap, shell, ...command],

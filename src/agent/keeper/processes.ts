@@ -64,6 +64,20 @@ export const descendantsOf = (root: number): readonly Process[] => {
   return found
 }
 
+/** Its own children, asked of the kernel where it tells them: reading all of `/proc` costs milliseconds. */
+export const childrenOf = (pid: number): readonly Process[] => {
+  let text: string
+  try {
+    text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1')
+  } catch {
+    return descendantsOf(pid).filter(({ parent }) => parent === pid)
+  }
+  return text
+    .split(' ')
+    .flatMap((child) => (child === '' ? [] : (processOf(Number(child)) ?? [])))
+    .filter(({ parent }) => parent === pid)
+}
+
 /** Sends a signal; that the process is gone meanwhile is no error. */
 export const signal = (pid: number, name: NodeJS.Signals): void => {
   try {
