@@ -229,14 +229,24 @@ export const askToEnd = (folder: string): void => {
 
 /** Stands everything of the job still, but not what keeps it. True: nothing of it runs any more. */
 export const freeze = async ({ folder, cgroups }: KeeperFolder): Promise<boolean> => {
-  await freezeCgroup(cgroups)
+  const frozen = await freezeCgroup(cgroups)
   const first = firstOf(folder)
   if (!first) return true
+  for (let looks = frozen ? freezeLooks : 0; looks > 0; looks--) {
+    const members = new Set(membersOf(cgroups))
+    const outside = descendantsOf(first.pid).filter(({ pid, state }) => !members.has(pid) && !'ZX'.includes(state))
+    if (outside.length === 0) return true
+    // what was just ending is in no cgroup any more, and not dead yet
+    await pause(2)
+  }
   // a job may have left its cgroup: whatever still runs is stopped one by one
-  const frozen = new Set(membersOf(cgroups))
-  const outside = descendantsOf(first.pid).filter(({ pid, state }) => !frozen.has(pid) && !'ZX'.includes(state))
-  return outside.length === 0 || stopAll(first.pid)
+  return stopAll(first.pid)
 }
+
+/** How often it is looked whether what is outside of a frozen cgroup only was about to end. */
+const freezeLooks = 20
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 export const thaw = ({ folder, cgroups }: KeeperFolder): void => {
   thawCgroup(cgroups)

@@ -112,6 +112,7 @@ export const stopAll = async (root: number, tries = 200): Promise<boolean> => {
   return false
 }
 
+/** Lets go on what `stopAll` stopped; a stop that has not reached a waiting parent yet is taken back by the same signal. */
 export const continueAll = (root: number): void => {
-  for (const { pid, state } of descendantsOf(root)) if (state === 'T') signal(pid, 'SIGCONT')
+  for (const { pid, state } of descendantsOf(root)) if (state === 'T' || state === 'D') signal(pid, 'SIGCONT')
 }
