@@ -9,7 +9,6 @@ import { nowOf } from './clock.ts'
 import { Conversation } from './conversation.ts'
 import { deliver } from './deliver.ts'
 import { undeclaredChanges } from './files.ts'
-import { easeMoves } from './keeper/cgroup.ts'
 import type { KeeperFolder } from './keeper/index.ts'
 import { Leasing } from './leasing.ts'
 import { LogShipper, type Unheard } from './logs.ts'
@@ -18,7 +17,7 @@ import type { AttemptSeen, AttemptState, Now, Step } from './model.ts'
 import { saveState } from './record.ts'
 import { reportOf } from './report.ts'
 import { launch, provide } from './start.ts'
-import { nextStep, retryAfter, takeOrder } from './step.ts'
+import { isOrderedAnew, nextStep, retryAfter, takeOrder } from './step.ts'
 
 /** How often each attempt is looked at when nothing is seen. */
 const lookEvery: Duration = second
@@ -98,10 +97,8 @@ export class Attempt {
     if (taken === null) return this.log.info({ version: order.jobVersion }, 'an older order was refused')
     if (JSON.stringify(taken) !== JSON.stringify(this.#state)) {
       this.log.info({ want: order.want.do, version: order.jobVersion }, 'ordered')
-      if (isOrderedAnew(taken)) {
-        if (this.#state.start === null) easeMoves()
-        this.#state = taken
-      } else this.#set(taken)
+      if (isOrderedAnew(taken)) this.#state = taken
+      else this.#set(taken)
     }
     this.#conversation.reconsider()
     this.wake()
@@ -451,9 +448,3 @@ export class Attempt {
     this.#around.changed()
   }
 }
-
-/** What need not be on disk: whoever ordered it orders it again. Nothing of it was begun, or it is forgotten at once. */
-const isOrderedAnew = ({ want, startedAt, ending, exit }: AttemptState): boolean =>
-  exit === null
-    ? (want.do === 'prepare' || want.do === 'run') && startedAt === null && ending === null
-    : want.do === 'end'

@@ -54,6 +54,12 @@ export const takeOrder = (state: AttemptState, order: AttemptOrder): AttemptStat
   return { ...taken, start: want.start, from: want.slot, parent: want.slot, lastSlot: want.start.lastSlot }
 }
 
+/** What need not be on disk: whoever ordered it orders it again. Nothing of it was begun, or it is forgotten at once. */
+export const isOrderedAnew = ({ want, startedAt, ending, exit }: AttemptState): boolean =>
+  exit === null
+    ? (want.do === 'prepare' || want.do === 'run') && startedAt === null && ending === null
+    : want.do === 'end'
+
 /** How it carries its state, as far as that is known. */
 export const methodOf = (state: AttemptState, { boot }: Now): AttemptReport['method'] => {
   if (state.start?.checkpoint === 'none') return 'none'
