@@ -67,17 +67,16 @@ describe('orders', () => {
     const then = takeOrder(first ?? fresh, order(2, run({ slot: 9, lastSlot: 5 })))
     expect(then).toMatchObject({ from: 3, parent: 3, lastSlot: 4, version: 2 })
   })
-})
-
-test('what has not begun, and what is forgotten at once, is ordered anew after a crash; all else is on disk', () => {
-  const ordered = takeOrder(fresh, order(1, run())) ?? fresh
-  expect(isOrderedAnew(ordered)).toBe(true)
-  expect(isOrderedAnew({ ...ordered, want: { do: 'end' } })).toBe(false)
-  expect(isOrderedAnew({ ...ordered, ending: 'stopped' })).toBe(false)
-  expect(isOrderedAnew({ ...running, want: ordered.want })).toBe(false)
-  const exit = { code: 0, signal: null, at: 0, how: 'exited', error: null } as const
-  expect(isOrderedAnew({ ...running, exit })).toBe(false)
-  expect(isOrderedAnew({ ...running, exit, want: { do: 'end' } })).toBe(true)
+  test('what has not begun, and what is forgotten at once, is ordered anew after a crash; all else is on disk', () => {
+    const ordered = takeOrder(fresh, order(1, run())) ?? fresh
+    expect(isOrderedAnew(ordered)).toBe(true)
+    expect(isOrderedAnew({ ...ordered, want: { do: 'end' } })).toBe(false)
+    expect(isOrderedAnew({ ...ordered, ending: 'stopped' })).toBe(false)
+    expect(isOrderedAnew({ ...running, want: ordered.want })).toBe(false)
+    const exit = { code: 0, signal: null, at: 0, how: 'exited', error: null } as const
+    expect(isOrderedAnew({ ...running, exit })).toBe(false)
+    expect(isOrderedAnew({ ...running, exit, want: { do: 'end' } })).toBe(true)
+  })
 })
 
 describe('held', () => {
