@@ -21,8 +21,10 @@ def difference(first: Any, second: Any) -> str:
             if a != b:
                 return f"{path}: {a!r:.60} and {b!r:.60}"
             continue
-        if type(a) is float:
-            if struct.pack("<d", a) != struct.pack("<d", b):
+        if type(a) in (float, complex):
+            # The bits; which numbers are one object is nobody's business.
+            first_bits = struct.pack("<dd", a.real, a.imag)
+            if first_bits != struct.pack("<dd", b.real, b.imag):
                 return f"{path}: {a!r} and {b!r}"
             continue
         if there.get(id(a), id(b)) != id(b) or back.get(id(b), id(a)) != id(a):
