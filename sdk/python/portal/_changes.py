@@ -90,6 +90,10 @@ def _of_class(kind: type) -> Dict[str, Any]:
             seen.update({f"{name}.{part}": mark for part, mark in _of_function(function).items()})
         else:
             seen[name] = _mark(value)
+    if issubclass(kind, enum.Enum):
+        for name, member in kind.__members__.items():
+            fields = {field: part for field, part in vars(member).items() if not field.startswith("_")}
+            seen.update({f"{name}.{field}": _mark(part) for field, part in fields.items()})
     return seen
 
 

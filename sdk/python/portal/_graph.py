@@ -111,6 +111,8 @@ class Graph:
         self.stack: List[Any] = []
         self.texts: Dict[str, bytes] = {}
         self.verdicts: Dict[type, Verdict] = {}
+        #: how many visits of an object that is being taken apart are under way, by id, and the first one's node
+        self.under_way: Dict[int, Tuple[int, int]] = {}
         self._codes: Dict[Tuple[str, str], bytes] = {}
         self._refused_at: Set[Tuple[int, int]] = set()
         self._refused_paths: Set[str] = set()
@@ -176,6 +178,14 @@ class Graph:
             if path not in self._refused_paths:
                 self._refused_paths.add(path)
                 self.refusals.append(Refusal(path, type_name(type(value)), reason, advice))
+
+    def refuse_node(self, node: int, reason: str, advice: str) -> None:
+        """Names an object in which the walk is still under way."""
+        self.out += pickle.NONE
+        path = self.paths.of_node(node)[0]
+        if path not in self._refused_paths:
+            self._refused_paths.add(path)
+            self.refusals.append(Refusal(path, type_name(type(self.nodes[node])), reason, advice))
 
     def refuse_addresses(self) -> None:
         """Names the dicts keyed by the id() of objects of the state: those ids mean nothing after a move."""

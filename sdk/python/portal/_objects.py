@@ -222,10 +222,17 @@ class Objects(Graph):
         if self.again(value):
             return
         outer = self.enter(value)
-        self.named("portal._rebuild", "make_method")
+        owner, function = value.__self__, value.__func__
         self.stack.append(Then(lambda: self.close_call(value, 2, outer)))
-        self.stack.append(value.__self__)
-        self.stack.append(value.__func__)
+        if isinstance(function, types.FunctionType) and _globals.find(function) is None and _offers(owner, function):
+            # A class method: the name leads to what is bound, not to the function.
+            self.named("portal._rebuild", "builtin_method")
+            self.stack.append(function.__name__)
+            self.stack.append(owner)
+            return
+        self.named("portal._rebuild", "make_method")
+        self.stack.append(owner)
+        self.stack.append(function)
 
     def _member(self, value: Any) -> None:
         """A member of an enumeration, by its name; a combination of flags, by its value."""
@@ -259,3 +266,13 @@ class Objects(Graph):
     def _refuse(self, value: Any) -> None:
         verdict = self.verdicts[type(value)]
         self.refuse(value, verdict.reason, verdict.advice)
+
+
+def _offers(owner: Any, function: types.FunctionType) -> bool:
+    """Whether a function is what the owner's class, or the owner if it is one, has under the function's name."""
+    kind = owner if isinstance(owner, type) else type(owner)
+    for base in kind.__mro__:
+        held = base.__dict__.get(function.__name__)
+        if held is not None:
+            return held is function or getattr(held, "__func__", None) is function
+    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 from . import _globals
@@ -108,12 +109,15 @@ class Paths:
         elif node and self._walk.parents[node] < 0:
             yield from ((value, name) for name, value in parent.items())
         else:
-            if isinstance(parent, dict):
+            kind = type(parent)
+            if issubclass(kind, dict):
                 yield from self._of_dict(parent, self._walk.is_fields(parent) or made is not None)
-            elif isinstance(parent, (list, tuple)) or type(parent).__name__ == "deque":
-                yield from ((value, f"[{index}]") for index, value in enumerate(parent))
-            elif isinstance(parent, (set, frozenset)):
-                yield from ((value, f"{{{key_text(value)}}}") for value in parent)
+            elif issubclass(kind, (list, tuple, collections.deque)):
+                base = next(base for base in (list, tuple, collections.deque) if issubclass(kind, base))
+                yield from ((value, f"[{index}]") for index, value in enumerate(base.__iter__(parent)))
+            elif issubclass(kind, (set, frozenset)):
+                held = set.copy(parent) if issubclass(kind, set) else frozenset.copy(parent)
+                yield from ((value, f"{{{key_text(value)}}}") for value in held)
             elif type(parent).__name__ == "ndarray" and parent.dtype.hasobject:
                 yield from ((value, f"[{index}]") for index, value in enumerate(parent.reshape(-1).tolist()))
             yield from _of_fields(parent)

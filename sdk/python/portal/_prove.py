@@ -211,7 +211,7 @@ def _unequal(value: Any, copy: Any, live: Dict[int, str]) -> Iterator[Tuple[str,
         elif _mark(here[name], live) != mark:
             yield f".{name}", type_name(type(part)), "its class gives it back changed"
     for base in BASES:
-        if isinstance(value, base):
+        if issubclass(type(value), base):
             content = [value, copy]
             plain = [base.copy(each) if base in (set, dict) else _content(base, each) for each in content]
             first = _mark(plain[0], live)

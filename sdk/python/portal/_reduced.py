@@ -58,10 +58,20 @@ class Reduced(Objects):
         if id(value) in self.live and hasattr(kind, "load_state_dict") and hasattr(kind, "state_dict"):
             self._carrier(value)
             return
+        visits, first = self.under_way.get(id(value), (0, len(self.nodes)))
+        if visits > 1:
+            self.refuse_node(first, "what it is made from holds it itself", LEAVE_OUT)
+            return
         outer = self.enter(value)
         parts = self._reduced(value, outer)
         if parts is None:
             return
+        made_by_class = len(parts) > 1 and (parts[0] is kind or (parts[1] and parts[1][0] is kind))
+        if made_by_class and id(value) not in self.live and _globals.find(kind) is None:
+            self.here = outer
+            self._refuse_local(value, kind)
+            return
+        self.under_way[id(value)] = (visits + 1, first)
         if len(parts) == 1:
             self.here = outer
             name = _globals.find_named(value, parts[0])
@@ -105,6 +115,8 @@ class Reduced(Objects):
             self.stack.append(function)
 
     def _close_make(self, value: Any, call: bytes) -> None:
+        visits, first = self.under_way[id(value)]
+        self.under_way[id(value)] = (visits - 1, first)
         index = self.memo.get(id(value))
         if index is None:
             self.out += call

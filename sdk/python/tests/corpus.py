@@ -21,6 +21,7 @@ import itertools
 import logging
 import mmap
 import multiprocessing
+import multiprocessing.shared_memory
 import operator
 import os
 import pathlib
@@ -41,6 +42,7 @@ import threading
 import time
 import types
 import typing
+import unittest.mock
 import uuid
 import weakref
 import zlib
@@ -286,6 +288,8 @@ carried("random", lambda: _random(3))
 carried("function", lambda: [k.function, len, os.path.join, str.upper, "a".upper])
 carried("class", lambda: [int, k.Plain, type(None), typing.List, collections.abc.Sized])
 carried("bound_method", _bound)
+carried("class_method", lambda: [k.Maker.by_class])
+carried("factory_of_its_own", k.Maker)
 carried("module", lambda: [os.path, k])
 carried("sentinel", lambda: [k.MISSING, k.NOTHING, k.Scoped.NONE])
 carried("exception", lambda: [ValueError("a", [1]), KeyError("k"), Exception()])
@@ -476,6 +480,17 @@ refused("mp_connection", lambda: list(map(keep, multiprocessing.Pipe())), "[0]",
 refused("mp_process", lambda: multiprocessing.Process(target=print))
 refused("mp_lock", lambda: keep(multiprocessing.get_context("spawn").Lock()))
 refused("mp_value", lambda: keep(multiprocessing.get_context("spawn").Value("i", 3)))
+def _shared_memory() -> Any:
+    memory = keep(multiprocessing.shared_memory.SharedMemory(create=True, size=16))
+    memory.unlink()
+    return memory
+
+
+refused("shared_memory", _shared_memory)
+refused("made_from_itself", k.MadeFromItself)
+refused("mock", lambda: unittest.mock.Mock(spec=dict))
+refused("match", lambda: re.match("a", "a"))
+refused("system_random", random.SystemRandom)
 refused("reduce_raises", k.BadReduce)
 refused("reduce_odd", k.OddReduce)
 refused("reduce_lies", lambda: k.Liar([1]), ".a")

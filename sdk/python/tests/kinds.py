@@ -227,6 +227,25 @@ class Impostor:
         return dict, ()
 
 
+class MadeFromItself:
+    def __reduce__(self) -> typing.Any:
+        return Reduced, (self,)
+
+
+class Maker:
+    """Its default factory is a method of its own."""
+
+    def __init__(self) -> None:
+        self.made = collections.defaultdict(self.make, a=1)
+
+    def make(self) -> int:
+        return 7
+
+    @classmethod
+    def by_class(cls) -> str:
+        return cls.__name__
+
+
 class BadReduce:
     def __reduce__(self) -> typing.Any:
         raise RuntimeError("not today")
