@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { fstatSync, writeSync } from 'node:fs'
+import { fstatSync, statSync, writeSync } from 'node:fs'
 
 /** Where output goes; of a terminal also how wide it is. */
 export interface Output {
@@ -43,10 +43,11 @@ export const leanOutput = (fd: 1 | 2, open: () => NodeJS.WriteStream): Output =>
   }
 }
 
-/** Only a character device can be a terminal (`/dev/null` is one too, and is found out by the stream). */
+/** A terminal is a character device; the commonest one that is none is known by its number, others by the stream. */
 const isTerminal = (fd: number): boolean => {
   try {
-    return fstatSync(fd).isCharacterDevice()
+    const stat = fstatSync(fd)
+    return stat.isCharacterDevice() && stat.rdev !== statSync('/dev/null').rdev
   } catch {
     return false
   }

@@ -1,3 +1,6 @@
+import type { Client } from '../../contract/client.ts'
+import { PortalError } from '../../contract/errors.ts'
+import type { JobView } from '../../contract/schemas.ts'
 import type { Cli } from '../context.ts'
 import { homeOf, reach } from '../control/reach.ts'
 import { define, flag, json, text, value, values } from '../define.ts'
@@ -63,21 +66,25 @@ export const command = define<Flags, string[]>({
     const settings = settingsOf(flags)
     const env = typed(() => pairs(flags.env ?? [], 'KEY=VALUE of a variable', cli.env))
     const { client, workdir } = await prepare(cli, flags)
-    // from here on there is a job, which Ctrl-C lets go of
-    if (cli.interrupted.aborted) return 130
-    const job = await client.createJob({
-      body: {
-        command: words,
-        env,
-        workdir,
-        outputs: flags.output ?? [],
-        needs: needsOf(flags),
-        checkpoint: flags.checkpoint,
-        settings,
-        ...(flags.name === undefined ? {} : { name: flags.name }),
-        ...(flags.on === undefined ? {} : { on: flags.on }),
-      },
-    })
+    const create = async (sha256: string | null): Promise<JobView | null> => {
+      // from here on there is a job, which Ctrl-C lets go of
+      if (cli.interrupted.aborted) return null
+      return client.createJob({
+        body: {
+          command: words,
+          env,
+          workdir: sha256,
+          outputs: flags.output ?? [],
+          needs: needsOf(flags),
+          checkpoint: flags.checkpoint,
+          settings,
+          ...(flags.name === undefined ? {} : { name: flags.name }),
+          ...(flags.on === undefined ? {} : { on: flags.on }),
+        },
+      })
+    }
+    const job = await withWorkdir(workdir, create)
+    if (job === null) return 130
     if (flags.detach) {
       if (flags.json) cli.json(job)
       else cli.print(job.name)
@@ -90,12 +97,43 @@ export const command = define<Flags, string[]>({
   },
 })
 
-/** Finds the control plane while the directory is looked at, then makes sure that it has the directory. */
-const prepare = async (cli: Cli, { workdir, noWorkdir }: Flags) => {
+interface Workdir {
+  /** the archive of these very files, where they were sent before; it may be gone there */
+  readonly remembered: string | null
+  send(): Promise<string | null>
+}
+
+/** Looks at the directory and finds the control plane. */
+const prepare = async (
+  cli: Cli,
+  { workdir, noWorkdir }: Flags,
+): Promise<{ client: Client; workdir: Workdir | null }> => {
   if (noWorkdir) return { client: await reach(cli), workdir: null }
-  const send = await import('../workdir/send.ts')
+  const { lookAtWorkdir, rememberedWorkdir, sendWorkdir } = await import('../workdir/send.ts')
   // looked at first: what is refused here should not have started anything
-  const { directory, listing } = await send.lookAtWorkdir(cli, workdir)
+  const { directory, listing } = await lookAtWorkdir(cli, workdir)
   const client = await reach(cli)
-  return { client, workdir: await send.sendWorkdir(cli, client, homeOf(cli), directory, listing) }
+  const home = homeOf(cli)
+  return {
+    client,
+    workdir: {
+      remembered: await rememberedWorkdir(home, directory, listing),
+      send: () => sendWorkdir(cli, client, home, directory, listing),
+    },
+  }
+}
+
+/** Makes the job with the directory that it needs, which is packed and sent only where the control plane lacks it. */
+const withWorkdir = async <Job>(
+  workdir: Workdir | null,
+  create: (sha256: string | null) => Promise<Job>,
+): Promise<Job> => {
+  if (workdir === null) return create(null)
+  if (workdir.remembered !== null)
+    try {
+      return await create(workdir.remembered)
+    } catch (error) {
+      if (!(error instanceof PortalError) || error.code !== 'workdir_not_found') throw error
+    }
+  return create(await workdir.send())
 }

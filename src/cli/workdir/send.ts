@@ -54,8 +54,15 @@ const tellLeftOut = (cli: Cli, { leftOut }: Listing): void => {
   if (rest > 0) cli.note(`${cli.errorColors.yellow('portal: warning:')} and ${rest} more are left out`)
 }
 
+/** The archive of these very files, where they were packed before and nothing touched them since: they are not even read. */
+export const rememberedWorkdir = async (
+  home: string,
+  directory: string,
+  { entries }: Listing,
+): Promise<string | null> => (entries.length === 0 ? null : knownArchive(home, directory, entries))
+
 /**
- * Sends the directory's archive unless the control plane has it already.
+ * Packs the directory, and sends its archive unless the control plane has it already.
  *
  * @returns its sha256; null where there is nothing in it
  */
@@ -67,9 +74,6 @@ export const sendWorkdir = async (
   listing: Listing,
 ): Promise<string | null> => {
   if (listing.entries.length === 0) return null
-  // an archive of the very same files may be known by name: then they need not even be read
-  const known = await knownArchive(home, directory, listing.entries)
-  if (known !== null && (await client.hasWorkdir({ params: { sha256: known } }))) return known
   const line = progress(cli, `packing ${count(listing.files, 'file')} (${size(listing.bytes)})`)
   try {
     const { bytes, sha256 } = await pack(directory, listing.entries)
