@@ -46,7 +46,13 @@ export const fetchWorkdir = async (
   if (got !== sha256) throw new ArchiveError(false, `the working directory came damaged: ${got} instead of ${sha256}`)
   await rm(work, { recursive: true, force: true })
   await mkdir(work, { mode: 0o700 })
-  await unpack(createReadStream(archive), work)
+  try {
+    await unpack(createReadStream(archive), work)
+  } catch (error) {
+    // the bytes are the right ones: another try gives the same, unless there was no room
+    const { code, message } = error as NodeJS.ErrnoException
+    throw new ArchiveError(code !== 'ENOSPC', `the working directory cannot be unpacked: ${message}`)
+  }
   await rm(archive, { force: true })
 }
 
@@ -62,7 +68,18 @@ export class ArchiveError extends Error {
 
 /** Unpacks a tar; nothing of it gets outside the folder (absolute paths, `..` and ways through links are refused). */
 export const unpack = async (from: Readable, folder: string): Promise<void> => {
-  await pipeline(from, extract({ cwd: folder, strict: true, preserveOwner: false }) as unknown as NodeJS.WritableStream)
+  const parts = from[Symbol.asyncIterator]() as AsyncIterator<Buffer>
+  const first = await parts.next()
+  // an archive of nothing begins with its end, which tar takes for no archive at all
+  if (first.done || first.value.subarray(0, 512).every((byte) => byte === 0)) return
+  const whole = async function* () {
+    yield first.value
+    for (let part = await parts.next(); !part.done; part = await parts.next()) yield part.value
+  }
+  await pipeline(
+    whole(),
+    extract({ cwd: folder, strict: true, preserveOwner: false }) as unknown as NodeJS.WritableStream,
+  )
 }
 
 /** What is under a folder: paths with `/`, without the folders themselves. Stops at `mostFiles`. */

@@ -116,6 +116,22 @@ describe('a job', () => {
   })
 })
 
+test('is measured: CPU and memory of all its processes, nothing before it is known', async () => {
+  machine.start()
+  const hog = `const kept = Buffer.alloc(150e6, 1); const { fork } = require('child_process'); if (!process.send) fork('-e', []); while (kept) {}`
+  control.order('job1.1', 1, run(jobStart([process.execPath, '-e', hog])))
+  const first = await control.reported('job1.1', ({ phase }) => phase === 'running')
+  expect(first.sample).toBe(null)
+  const { sample } = await control.reported(
+    'job1.1',
+    (report) => report.sample && report.sample.memoryBytes > 150e6,
+    30_000,
+  )
+  // how much of a core it got is for its neighbours to say, too
+  expect(sample?.cpu).toBeGreaterThan(0.05)
+  expect(sample?.memoryPeakBytes).toBeGreaterThanOrEqual(sample?.memoryBytes ?? Infinity)
+})
+
 describe('J-STOP-1', () => {
   test('asks, waits for the grace, then ends all of it', async () => {
     machine.start()
