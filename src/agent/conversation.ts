@@ -11,6 +11,7 @@ import {
   type RestoreOutcome,
   type SafePointOutcome,
   type SaveOutcome,
+  saveOutputs,
   type SdkServer,
 } from '../checkpoints/index.ts'
 import type { AttemptReport } from '../contract/agent.ts'
@@ -21,7 +22,6 @@ import type { Attempt } from './attempt.ts'
 import { nowOf } from './clock.ts'
 import { carryLog, unheardNote } from './last-words.ts'
 import type { AttemptSeen, Step } from './model.ts'
-import { carryOutputs } from './outputs.ts'
 
 type Hold = Extract<Step, { do: 'save' }>['hold']
 
@@ -261,7 +261,7 @@ export class Conversation {
       savedAt,
       notes: { told: state.told.slice(-20) as never, log: unheardNote(unheard) },
       more: async (writer) => {
-        const refused = await carryOutputs(writer, work, state.start?.outputs ?? [])
+        const refused = await saveOutputs(writer, work, state.start?.outputs ?? [])
         if (refused.length === 0) await carryLog(writer, unheard)
         return refused
       },

@@ -1,7 +1,6 @@
-import { Readable } from 'node:stream'
+import { archiveOf } from '../checkpoints/index.ts'
 import type { Around } from './around.ts'
 import type { Attempt } from './attempt.ts'
-import { packOutputs, presentOutputs } from './files.ts'
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
@@ -18,17 +17,18 @@ export const deliver = async (attempt: Attempt, { bootstrap, log }: Around): Pro
   if (!start) return true
   for (let tries = 0; attempt.state.want.do !== 'end' && !attempt.isForgotten; tries++) {
     try {
-      const present = await presentOutputs(attempt.work, start.outputs)
-      // an empty archive says that none of what was declared is there
-      const body = Readable.toWeb(packOutputs(attempt.work, present)) as ReadableStream
+      const { archive, leftOut } = await archiveOf(attempt.work, start.outputs)
       const response = await fetch(`${bootstrap.url.replace(/\/$/, '')}/api/agent/attempts/${id}/outputs`, {
         method: 'PUT',
         headers: { authorization: `Bearer ${bootstrap.token}`, 'content-type': 'application/x-tar' },
-        body,
+        body: archive,
         duplex: 'half',
       })
       await response.body?.cancel()
-      if (response.ok) return true
+      if (response.ok) {
+        for (const { path, reason } of leftOut) log.warn({ attempt: id, path, reason }, 'an output could not be sent')
+        return true
+      }
       if (isFinal(response.status)) {
         attempt.tell('agent.outputs_refused', { status: response.status })
         return true

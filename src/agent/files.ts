@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { lstat, mkdir, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join, relative, sep } from 'node:path'
+import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { extract, Pack } from 'tar'
-import { Readable } from 'node:stream'
-import type { RefusedValue } from '../core/jobs/model.ts'
+import { extract } from 'tar'
+import type { Readable } from 'node:stream'
 
 /** More files than this are not compared: the list would outgrow the agent. */
 const mostFiles = 200_000
@@ -138,58 +137,3 @@ const normal = (path: string): string =>
     .replace(/^(\.\/)+/, '')
     .replace(/\/+$/, '')
     .replace(/^\.$/, '')
-
-/** Those of the declared outputs that are there. */
-export const presentOutputs = async (work: string, outputs: readonly string[]): Promise<readonly string[]> => {
-  const present: string[] = []
-  for (const output of outputs)
-    if (await lstat(join(work, output)).catch(() => null)) present.push(normal(output) || '.')
-  return present
-}
-
-/** What lies in the declared outputs and could not be carried: sockets, pipes, devices, links that leave the directory. */
-export const refusedOutputs = async (work: string, outputs: readonly string[]): Promise<readonly RefusedValue[]> => {
-  const refused: RefusedValue[] = []
-  const refuse = (path: string, type: string, reason: string, advice: string): void => {
-    refused.push({ path: `output:${path}`, type, reason, advice })
-  }
-  const look = [...(await presentOutputs(work, outputs))]
-  for (let path = look.pop(); path !== undefined && refused.length < 1000; path = look.pop()) {
-    const stats = await lstat(join(work, path)).catch(() => null)
-    if (!stats) continue
-    if (stats.isDirectory()) {
-      const inside = await readdir(join(work, path)).catch(() => null)
-      if (inside === null) refuse(path, 'directory', 'it cannot be read', 'let its owner read it')
-      else look.push(...inside.map((name) => (path === '.' ? name : `${path}/${name}`)))
-    } else if (stats.isSymbolicLink()) {
-      if (await leaves(work, path))
-        refuse(
-          path,
-          'symbolic link',
-          'it points outside the working directory',
-          'put what it points to inside, or leave it out of the outputs',
-        )
-    } else if (!stats.isFile()) {
-      const type = stats.isSocket() ? 'socket' : stats.isFIFO() ? 'named pipe' : 'device'
-      refuse(path, type, `a ${type} belongs to this machine`, 'leave it out of the outputs')
-    }
-  }
-  return refused
-}
-
-const leaves = async (work: string, path: string): Promise<boolean> => {
-  const { realpath } = await import('node:fs/promises')
-  const target = await realpath(join(work, path)).catch(() => null)
-  if (target === null) return false
-  const inside = relative(await realpath(work), target)
-  return inside === '..' || inside.startsWith(`..${sep}`) || inside.startsWith(sep)
-}
-
-/** A tar of the declared outputs that are there. */
-export const packOutputs = (work: string, present: readonly string[]): Readable => {
-  const pack = new Pack({ cwd: work, portable: true, strict: true })
-  const stream = Readable.from(pack as unknown as AsyncIterable<Buffer>)
-  for (const path of present) pack.add(path)
-  pack.end()
-  return stream
-}

@@ -1,15 +1,11 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
-import { type Chain, type Manifest, openStreams } from '../checkpoints/index.ts'
+import { type Chain, DamageError, type Manifest, OutputsError, restoreOutputs } from '../checkpoints/index.ts'
 import type { Around } from './around.ts'
 import type { Attempt } from './attempt.ts'
 import { jobEnvironment, type JobPlace, whyNotStart } from './environment.ts'
-import { ArchiveError, fetchWorkdir, listFiles, saveListing, unpack } from './files.ts'
+import { ArchiveError, fetchWorkdir, listFiles, saveListing } from './files.ts'
 import { keeperOf, keptOf, layOut, startKeeper } from './keeper/index.ts'
-
-/** The stream of a checkpoint that holds the declared outputs: a tar. */
-export const outputsStream = 'outputs'
 
 /**
  * Brings the working directory, and remembers what was in it. Answers why that can never be; what may work later throws.
@@ -49,8 +45,14 @@ const patience_ms = 5000
 export const launch = async ({ attempt, around, manifest, place, intend, cannot, over }: Launch): Promise<void> => {
   const { start, token } = attempt.state
   if (!start) return
-  if (manifest?.manifest.streams.some(({ name }) => name === outputsStream))
-    await unpack(Readable.from(outputBytes(manifest)), attempt.work)
+  if (manifest)
+    try {
+      await restoreOutputs(manifest, manifest.manifest, attempt.work)
+    } catch (error) {
+      if (!(error instanceof DamageError || error instanceof OutputsError)) throw error
+      const { slot } = manifest.manifest
+      return attempt.change({ restoreFailed: { slot, refused: [], why: error.message.slice(0, 4000) } })
+    }
   const env = jobEnvironment(process.env, start, { token, sdk: around.sdk, ...place })
   const why = whyNotStart(start.command, attempt.work, env)
   if (why !== null) return cannot(why)
@@ -78,9 +80,3 @@ export const launch = async ({ attempt, around, manifest, place, intend, cannot,
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
-
-async function* outputBytes(manifest: Chain & { readonly manifest: Manifest }): AsyncGenerator<Buffer> {
-  for await (const { bytes } of openStreams(manifest, manifest.manifest, (name) => name === outputsStream))
-    // the piece is reused for the next one: what is queued must be its own
-    yield Buffer.from(bytes)
-}

@@ -31,7 +31,6 @@ export const programs = built
 /** Where the jobs of the tests are. */
 export const jobs = join(root, 'test/support/jobs')
 export const examples = join(root, 'examples')
-export const sdkPython = join(root, 'sdk/python')
 
 /** This machine's Python itself, not a shim that looks for one at each start; null: none that will do. */
 export const python = ((): string | null => {

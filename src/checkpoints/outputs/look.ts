@@ -1,4 +1,4 @@
-import type { BigIntStats } from 'node:fs'
+import { type BigIntStats, readdirSync } from 'node:fs'
 import { lstat, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RefusedValue } from '../../core/jobs/model.ts'
@@ -95,7 +95,7 @@ export const lookAtOutputs = async (root: string, outputs: readonly string[]): P
     add(path, type as string, 'belongs to this machine', advice as string)
   }
 
-  for (const output of outputs) {
+  for (const output of outputs.flatMap((declared) => (isWhole(declared) ? readdirSync(root).sort() : [declared]))) {
     const path = insidePath(output)
     if (path === null) {
       add(output, 'path', 'is not inside the working directory', 'declare a relative path without `..`')
@@ -107,6 +107,10 @@ export const lookAtOutputs = async (root: string, outputs: readonly string[]): P
   }
   return { found, refused: all() }
 }
+
+/** Whether a declared output is the working directory itself. */
+const isWhole = (output: string): boolean =>
+  !output.startsWith('/') && output.split('/').every((part) => part === '' || part === '.')
 
 /** A declared or stored path, tidied; null: it leaves the directory, or is the whole of it. */
 export const insidePath = (path: string): string | null => {

@@ -4,12 +4,14 @@ import { lstat, mkdtemp, readdir, readFile, readlink, rm, stat, symlink } from '
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { Header } from 'tar'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { readManifest } from '../chain/read.ts'
 import { beginSave } from '../chain/save.ts'
 import { chainOn, noise, someMeta } from '../chain/testing.ts'
 import { memoryStore } from '../memory/index.ts'
+import { archiveOf } from './archive.ts'
 import { lookAtOutputs, staysInside } from './look.ts'
 import { packFiles, saveOutputs } from './pack.ts'
 import { restoreOutputs, unpackFiles } from './unpack.ts'
@@ -83,6 +85,14 @@ describe('J-FILE-2 declared outputs are carried', () => {
     expect((await lstat(join(to, 'out/b'))).isDirectory()).toBe(true)
   })
 
+  test('`.` is all that lies in the working directory', async () => {
+    write('out/a', 'a')
+    write('b', 'b')
+    await unpackFiles(to, pieces(await archived(['.'])))
+    expect(await readFile(join(to, 'out/a'), 'utf8')).toBe('a')
+    expect(await readFile(join(to, 'b'), 'utf8')).toBe('b')
+  })
+
   test('no outputs, or none that are there, make no stream', async () => {
     const chain = chainOn(memoryStore())
     const writer = await beginSave({ ...chain, token: 1, slot: 1, parent: null })
@@ -91,6 +101,35 @@ describe('J-FILE-2 declared outputs are carried', () => {
     await writer.commit(someMeta)
     await restoreOutputs(chain, await readManifest(chain, 1), to)
     expect(await readdir(to)).toEqual([])
+  })
+})
+
+describe('J-FILE-2 declared outputs of a job that has ended are an archive by themselves', () => {
+  test('whole; what cannot be carried is left out and named', async () => {
+    write('out/big', noise(3_000_001, 'big'))
+    write('out/small', 'small')
+    symlinkSync('/etc/passwd', join(from, 'out/outside'))
+    const { archive, leftOut } = await archiveOf(from, ['out', 'missing'])
+    await unpackFiles(to, pieces(await buffer(archive)))
+    expect(leftOut.map(({ path }) => path)).toEqual(['out/outside'])
+    expect((await readdir(join(to, 'out'))).sort()).toEqual(['big', 'small'])
+    expect((await readFile(join(to, 'out/big'))).equals(noise(3_000_001, 'big'))).toBe(true)
+  })
+
+  test('of nothing it is the end of an archive', async () => {
+    expect((await buffer((await archiveOf(from, ['missing'])).archive)).equals(Buffer.alloc(1024))).toBe(true)
+  })
+
+  test('it fails by name when a file changes while it is read', async () => {
+    write('out/a', noise(4 << 20, 'a'))
+    const { archive } = await archiveOf(from, ['out'])
+    const reader = archive.getReader()
+    await reader.read()
+    appendFileSync(join(from, 'out/a'), 'more')
+    const rest = async () => {
+      for (let part = await reader.read(); !part.done; part = await reader.read());
+    }
+    await expect(rest()).rejects.toThrow(/^out\/a changed/)
   })
 })
 
@@ -106,7 +145,7 @@ describe('K-STRICT-3 what cannot be carried is named by path', () => {
     symlinkSync('../../x', join(from, 'out/up'))
     symlinkSync('deep/../../../x', join(from, 'out/winding'))
     write('out/two\nlines')
-    const { refused } = await lookAtOutputs(from, ['out', '../x', '/etc', '.', 'aside/file'])
+    const { refused } = await lookAtOutputs(from, ['out', '../x', '/etc', 'aside/file'])
     await new Promise((resolve) => server.close(resolve))
     expect(refused.map(({ path, type }) => `${path}: ${type}`)).toEqual([
       'out/absolute: symbolic link',
@@ -117,7 +156,6 @@ describe('K-STRICT-3 what cannot be carried is named by path', () => {
       'out/winding: symbolic link',
       '../x: path',
       '/etc: path',
-      '.: path',
       'aside: symbolic link',
     ])
   })

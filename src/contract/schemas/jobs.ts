@@ -119,7 +119,6 @@ const jobEventKinds = [
   'warned',
   'ended',
 ] as const
-export type JobEventKind = (typeof jobEventKinds)[number]
 
 export const eventView = z
   .strictObject({
@@ -137,7 +136,6 @@ export type EventView = Got<typeof eventView>
 export const eventsView = z
   .strictObject({ events: z.array(eventView), last: z.int().min(0).describe('ask on with after = last') })
   .meta({ id: 'Events' })
-export type EventsView = Got<typeof eventsView>
 
 const decisionView = z
   .strictObject({

@@ -56,7 +56,6 @@ export const moneyView = z
     currency: z.string().regex(/^[A-Z]{3}$/, 'a currency of three capital letters, like USD'),
   })
   .meta({ id: 'Money', description: 'An amount as a decimal string, with its currency.' })
-export type MoneyView = Got<typeof moneyView>
 
 export const whyView = z
   .strictObject({ code: line(100), sentence, facts })
@@ -75,7 +74,6 @@ export type ExitView = Got<typeof exitView>
 export const refusedValue = z
   .strictObject({ path: z.string().max(8000), type: z.string().max(2000), reason: sentence, advice: sentence })
   .meta({ id: 'RefusedValue', description: 'A value that a checkpoint cannot carry: where, what, why, what to do.' })
-export type RefusedValueView = Got<typeof refusedValue>
 
 export const errorView = z
   .strictObject({

@@ -11,7 +11,7 @@ import { freshState, isLive, loadState, type CloudState } from './cloud/state.ts
 import { readTrace } from './cloud/trace.ts'
 import { practiceSettings } from './settings.ts'
 
-export type { MarketOverview, MarketRow, PracticeControls, PracticeMachine } from './api.ts'
+export type { PracticeControls, PracticeMachine } from './api.ts'
 
 export interface PracticeOptions {
   /** Portal's data directory; the cloud keeps its things in `practice` there */
