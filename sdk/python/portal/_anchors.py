@@ -20,6 +20,7 @@ from ._walk import Walk
 EXACT = (list, dict, set, bytearray)
 # Immutable: a restore gives the name another value; nothing of the script's could hold a stale one.
 IMMUTABLE_BASES = (int, float, complex, str, bytes, tuple, frozenset)
+TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter", "torch._C.Generator")
 KNOWN = (collections.deque, collections.OrderedDict, collections.defaultdict, collections.Counter, random.Random)
 
 
@@ -111,6 +112,8 @@ def _is_mutable_kind(kind: type) -> bool:
     if kind in EXACT or kind in KNOWN or kind is array.array:
         return True
     if kind.__module__ == "numpy" and kind.__name__ == "ndarray" or kind.__module__.startswith("numpy.random"):
+        return True
+    if f"{kind.__module__}.{kind.__qualname__}" in TENSORS:
         return True
     if callable(getattr(kind, "state_dict", None)) and callable(getattr(kind, "load_state_dict", None)):
         return True

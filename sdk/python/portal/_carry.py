@@ -6,7 +6,7 @@ import gc
 import sys
 from typing import Any, Dict, List, Optional, Tuple
 
-from . import _changes, _environment, _prove, _rebuild
+from . import _changes, _environment, _prove, _rebuild, _tensors
 from ._anchors import Anchors
 from ._digest import Piece, digest_of
 from ._refusal import CannotRestore, Refusal, type_name
@@ -93,6 +93,8 @@ def random_states() -> Dict[str, Any]:
     module = sys.modules.get("numpy.random")
     if module is not None:
         found["numpy.random"] = module.get_state(legacy=False)
+    if "torch" in sys.modules:
+        found["torch.random"] = _tensors.random_states()
     return found
 
 
@@ -105,6 +107,8 @@ def put_random_states(found: Dict[str, Any]) -> None:
         import numpy.random
 
         numpy.random.set_state(found["numpy.random"])
+    if "torch.random" in found:
+        _tensors.put_random_states(found["torch.random"])
 
 
 class Restore:

@@ -37,7 +37,7 @@ VALUES = {
     "pathlib.WindowsPath", "pathlib._local.PurePath", "pathlib._local.PurePosixPath", "pathlib._local.PosixPath",
     "pathlib._local.PureWindowsPath", "pathlib._local.WindowsPath", "pathlib._local.Path",
     "ipaddress.IPv4Address", "ipaddress.IPv6Address", "zoneinfo.ZoneInfo",
-    "builtins.complex", "builtins.range", "types.GenericAlias", "types.UnionType", "typing.Union",
+    "builtins.complex", "builtins.range", "torch.device", "types.GenericAlias", "types.UnionType", "typing.Union",
 }  # fmt: skip
 
 # Their own reduce is known to be whole.
@@ -47,7 +47,7 @@ TRUSTED = {
     "_io.StringIO", "_io.BytesIO", "time.struct_time", "os.stat_result", "os.terminal_size", "builtins.slice", "datetime.tzinfo",
     "builtins.method_descriptor", "builtins.wrapper_descriptor", "builtins.classmethod_descriptor",
     "logging.Logger", "logging.RootLogger", "uuid.UUID",
-    "numpy.random._generator.Generator", "numpy.random.mtrand.RandomState",
+    "torch.Size", "numpy.random._generator.Generator", "numpy.random.mtrand.RandomState",
     "numpy.random._pcg64.PCG64", "numpy.random._pcg64.PCG64DXSM", "numpy.random._mt19937.MT19937",
     "numpy.random._philox.Philox", "numpy.random._sfc64.SFC64", "numpy.random.bit_generator.SeedSequence",
     "numpy.random._generator.default_rng",
@@ -150,6 +150,10 @@ REFUSED: Dict[str, Tuple[str, str]] = {
     "builtins.staticmethod": ("part of a class, not a value", LEAVE_OUT),
     "builtins.classmethod": ("part of a class, not a value", LEAVE_OUT),
     "builtins.super": ("a view of another object", "keep that object instead"),
+    "torch.storage._TypedStorage": ("memory of tensors", "keep a tensor instead"),
+    "torch.storage.TypedStorage": ("memory of tensors", "keep a tensor instead"),
+    "torch.storage.UntypedStorage": ("memory of tensors", "keep a tensor instead"),
+    "torch.storage._UntypedStorage": ("memory of tensors", "keep a tensor instead"),
     "portal._job.Job": ("the job itself is made anew by portal.job()", LEAVE_OUT),
 }
 
@@ -190,6 +194,10 @@ def judge(kind: type) -> Verdict:
         return Verdict("value")
     if numpy is not None and issubclass(kind, getattr(numpy, "dtype", ())):
         return Verdict("dtype")
+    if own in ("torch.Tensor", "torch.nn.parameter.Parameter"):
+        return Verdict("tensor")
+    if own in ("torch._C.Generator", "torch.Generator"):
+        return Verdict("torch_generator")
     if kind is object:
         return Verdict("sentinel")
     if own == "builtins.dict_reversekeyiterator" or _is_iterator(kind):

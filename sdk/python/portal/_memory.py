@@ -13,6 +13,8 @@ from typing import Any, Dict, List, Optional, Tuple
 
 ALIGN = 64
 SMALL_ALIGN = 16
+# Memory that C code or torch made for arrays; what shares it is seen by its address.
+LIKE_ITS_OWN = ("PyCapsule", "Tensor", "Parameter")
 
 Reason = Tuple[str, str]
 
@@ -64,7 +66,7 @@ class Groups:
             return ("the metadata of its dtype are not carried", "keep an array without them")
         if self._describe(kind) is None:
             return (f"its dtype {kind} is not one that is carried", "keep it as another dtype")
-        if root is None or type(root) in (bytes, bytearray, array.array) or type(root).__name__ == "PyCapsule":
+        if root is None or type(root) in (bytes, bytearray, array.array) or type(root).__name__ in LIKE_ITS_OWN:
             return None
         what = type(root).__name__
         return (f"its memory belongs to a {what}, not to an array", "keep numpy.array(it), a copy of its own")
@@ -80,7 +82,9 @@ class Groups:
         return repr((self._describe(value.dtype), value.shape, value.strides, offset, bool(value.flags.writeable)))
 
     def _describe(self, kind: Any) -> Optional[str]:
-        if kind not in self._described or kind.metadata:
+        if kind.metadata:
+            return None
+        if kind not in self._described:
             self._described[kind] = describe_dtype(kind)
         return self._described[kind]
 

@@ -478,6 +478,8 @@ def _is_array(value: Any) -> bool:
 
 def _by_state(live: Any) -> bool:
     kind = type(live)
+    if kind.__module__.partition(".")[0] == "torch":
+        return True
     return (hasattr(kind, "load_state_dict") and hasattr(kind, "state_dict")) or isinstance(live, random.Random)
 
 

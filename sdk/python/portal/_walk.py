@@ -20,11 +20,12 @@ from ._kinds import judge
 from ._reduced import Reduced
 from ._refusal import type_name
 from ._runs import Runs
+from ._tensors import Tensors
 
 __all__ = ["FLAT_FIXED", "Walk"]
 
 
-class Walk(Containers, Runs, Reduced):
+class Walk(Containers, Runs, Tensors, Reduced):
     """One walk. `live` are objects that a restore fills in place, by id: their paths in the script's own state.
 
     `orders` gives the order in which a restore filled each set, by id, so that a walk over what was restored numbers
