@@ -41,6 +41,12 @@ const named = execFileSync('git', ['grep', '-nE', '[JKC]-[A-Z]+-[0-9]+', '--', '
   })
 const naming = (rule: string) => named.filter(({ text }) => new RegExp(`\\b${rule}\\b`).test(text))
 
+/** Comment marks say nothing here; a line that is too long ends in an ellipsis. */
+const clip = (text: string): string => {
+  const words = text.replace(/^(\/\*\*?|\*|\/\/|#)\s*/, '')
+  return words.length > 110 ? `${words.slice(0, 109)}…` : words
+}
+
 const asked = process.argv.slice(2)
 const unknown = asked.filter((name) => !rules.some((rule) => rule.name === name))
 if (unknown.length > 0) {
@@ -60,7 +66,7 @@ for (const { name, at, words } of rules) {
     ] as const) {
       console.log(title)
       for (const one of naming(name).filter(({ path }) => isTest(path) === wanted))
-        console.log(`  ${one.at.padEnd(48)} ${one.text.slice(0, 110)}`)
+        console.log(`  ${one.at.padEnd(48)} ${clip(one.text)}`)
     }
   }
 }

@@ -17,7 +17,7 @@ import { commandNames, commands, isCommand, type CommandName } from './commands/
 import { splitAtCommand } from './boundary.ts'
 import { makeContext, type Cli, type Target } from './context.ts'
 import { leanOutput } from './streams.ts'
-import { didYouMean, nearest } from './nearest.ts'
+import { calledElsewhere, didYouMean, nearest } from './nearest.ts'
 
 /** Runs what was typed, and leaves its exit code in the process. */
 export const main = async (inputs: readonly string[]): Promise<void> => {
@@ -57,6 +57,10 @@ export const runInputs = async (inputs: readonly string[], cli: Cli): Promise<nu
     cli.note(`portal: ${unknown}`)
     return 2
   }
+  if (name === null && (typed.length === 0 || typed[0] === '--help' || typed[0] === '-h')) {
+    cli.print(frontPage())
+    return 0
+  }
   const host = cli.process
   host.exitCode = null
   await run(app, name === 'run' && target ? splitAtCommand(typed, target) : typed, cli)
@@ -84,34 +88,30 @@ export const application = async (
       : buildCommand<{}, [], Cli>({ func: async () => {}, parameters: {}, docs: { brief } })
   }
   const [only] = loaded
-  return { app: build(routes), target: loaded.length === 1 && only ? (routes[only] as Target) : null }
+  return {
+    app: build(routes, loaded[0] ?? null),
+    target: loaded.length === 1 && only ? (routes[only] as Target) : null,
+  }
 }
 
-const build = (routes: Readonly<Record<string, Target>>): Application<Cli> =>
+const build = (routes: Readonly<Record<string, Target>>, loaded: CommandName | null): Application<Cli> =>
   buildApplication(
     buildRouteMap<string, Cli>({
       routes,
       docs: {
         brief: 'Runs jobs, and carries their state from one machine to another',
-        fullDescription: [
-          'Portal runs jobs and carries their state from one machine to another: on a notice, to save money, or by hand.',
-          '',
-          '  portal run -- python3 train.py    run it here, follow its log',
-          '  portal explain JOB                why it is where it is',
-          '  portal COMMAND --help             examples and every flag of a command',
-        ].join('\n'),
       },
     }),
     {
       name: 'portal',
       scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
       documentation: { caseStyle: 'convert-camel-to-kebab', onlyRequiredInUsageLine: true, disableAnsiColor: true },
-      localization: { text: texts(routes) },
+      localization: { text: texts(routes, loaded) },
     },
   )
 
 /** One sentence an error, with the nearest known. */
-const texts = (routes: Readonly<Record<string, Target>>): ApplicationText => ({
+const texts = (routes: Readonly<Record<string, Target>>, loaded: CommandName | null): ApplicationText => ({
   ...text_en,
   briefs: {
     ...text_en.briefs,
@@ -120,13 +120,35 @@ const texts = (routes: Readonly<Record<string, Target>>): ApplicationText => ({
     argumentEscapeSequence: 'everything after it is taken as it stands',
   },
   noCommandRegisteredForInput: ({ input }) =>
-    `portal: there is no command ${input}${didYouMean(nearest(input, Object.keys(routes))) || '; see portal --help'}`,
-  exceptionWhileParsingArguments: (error) => `portal: ${parsingMessage(error)}`,
+    `portal: there is no command ${input}${didYouMean(meant(input, Object.keys(routes))) || '; see portal --help'}`,
+  exceptionWhileParsingArguments: (error) =>
+    `portal: ${parsingMessage(error, `portal${loaded === null ? '' : ` ${loaded}`} --help`)}`,
 })
+
+/** The commands that a word was meant for: what other programs call so, else those that are spelled nearly so. */
+const meant = (word: string, known: readonly string[]): readonly string[] => {
+  const named = calledElsewhere(word)
+  return named === null ? nearest(word, known) : [named]
+}
+
+/** `portal` alone, and `portal --help`. */
+const frontPage = (): string => {
+  const width = Math.max(...commandNames.map((name) => name.length))
+  return [
+    'Portal runs jobs and carries their state from one machine to another: on a notice, to save money, or by hand.',
+    '',
+    '  portal run -- python3 train.py    run it here, follow its log',
+    '  portal explain JOB                why it is where it is',
+    '  portal COMMAND --help             examples and every flag of a command',
+    '',
+    'COMMANDS',
+    ...commandNames.map((name) => `  ${name.padEnd(width)}  ${commands[name].brief}`),
+  ].join('\n')
+}
 
 const unquote = (name: string): string => name.replaceAll('`', '')
 
-const parsingMessage = (error: unknown): string => {
+const parsingMessage = (error: unknown, help: string): string => {
   if (error instanceof FlagNotFoundError) {
     const known = didYouMean(
       nearest(
@@ -134,7 +156,7 @@ const parsingMessage = (error: unknown): string => {
         error.corrections.map((name) => unquote(name).replace(/^--/, '')),
       ).map((name) => `--${name}`),
     )
-    return `there is no flag --${error.input}${known || '; see --help'}`
+    return `there is no flag --${error.input}${known || `; see \`${help}\``}`
   }
   if (error instanceof EnumValidationError) {
     const known = didYouMean(nearest(error.input, error.values))
@@ -144,7 +166,7 @@ const parsingMessage = (error: unknown): string => {
     const { exception, externalFlagNameOrPlaceholder: name } = error
     return `${name}: ${exception instanceof Error ? exception.message : String(exception)}`
   }
-  if (error instanceof UnsatisfiedPositionalError) return `${error.placeholder} is missing; see --help`
+  if (error instanceof UnsatisfiedPositionalError) return `${error.placeholder} is missing; see \`${help}\``
   if (error instanceof ArgumentScannerError) {
     const sentence = formatMessageForArgumentScannerError(error, {})
     return sentence.charAt(0).toLowerCase() + sentence.slice(1)

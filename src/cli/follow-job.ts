@@ -115,6 +115,21 @@ class Places {
   }
 }
 
+/** What is waited for behind an event, as long as nothing was written; events that change nothing of it are left out. */
+const waitingFor: Readonly<Record<string, string>> = {
+  queued: 'waits for a place',
+  starting: 'waits for its machine',
+  resuming: 'waits for its machine, then restores',
+  started: 'runs, and has written nothing yet',
+  resumed: 'runs again, and has written nothing yet',
+  unreachable: 'cannot be heard',
+  reachable: 'is heard again',
+  notice: 'got a notice',
+  'move.begun': 'is being carried away',
+  'move.committed': 'was carried away',
+  'move.aborted': 'runs on where it is',
+}
+
 const say = (cli: Cli, text: string) => cli.note(cli.errorColors.dim(`portal: ${text}`))
 
 const tellEvents = async (
@@ -134,7 +149,8 @@ const tellEvents = async (
   )
   try {
     for await (const { data: event } of stream) {
-      line.step(`${job.name}: ${event.kind === 'started' ? 'runs, and has written nothing yet' : event.kind}`)
+      const step = waitingFor[event.kind]
+      if (step !== undefined) line.step(`${job.name} ${step}`)
       if (event.kind === 'starting' || event.kind === 'resuming' || event.kind === 'resumed') places.tell(event)
       else for (const line of eventLines(event)) say(cli, line)
       if (event.kind === 'suspended' || event.kind === 'ended') return places.none()

@@ -28,6 +28,14 @@ test('an instant is told from now, in one unit', () => {
   expect(ago(0, 40_000)).toBe('40 s ago')
   expect(ago(180_000, 0)).toBe('in 3 min')
   expect(coarse(200 * 3_600_000)).toBe('8 d')
+  expect(ago(0, 59_900)).toBe('59 s ago')
+})
+
+test('what is to come is told in the nearest unit: three days do not become two a moment later', () => {
+  expect(ago(3 * 86_400_000 - 400, 0)).toBe('in 3 d')
+  expect(ago(59_900, 0)).toBe('in 1 min')
+  expect(ago(3_599_000, 0)).toBe('in 1 h')
+  expect(ago(9_800, 0)).toBe('in 10 s')
 })
 
 test('a clock shows the day only where it is not today', () => {

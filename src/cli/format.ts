@@ -31,21 +31,25 @@ export const duration = (ms: number): string => {
 const join = (big: number, bigUnit: string, small: number, smallUnit: string): string =>
   small === 0 ? `${big} ${bigUnit}` : `${big} ${bigUnit} ${String(small).padStart(2, '0')} ${smallUnit}`
 
-/** `now`, `40 s ago`, `3 min ago`, `2 h ago`, `in 5 min`: one unit only, since it is read at a glance. */
+/**
+ * `now`, `40 s ago`, `3 min ago`, `2 h ago`, `in 5 min`: one unit only, since it is read at a glance. What is over is counted in
+ * whole units, what is to come in the nearest: what is kept for three days is kept until `in 3 d`, a moment later too.
+ */
 export const ago = (at: number, now: number): string => {
   const length = Math.abs(now - at)
   if (length < 1000) return 'now'
-  const text = coarse(length)
+  const text = at <= now ? coarse(length) : coarse(length, Math.round)
   return at <= now ? `${text} ago` : `in ${text}`
 }
 
 /** A length of time in one unit: `40 s`, `3 min`, `2 h`, `9 d`. */
-export const coarse = (ms: number): string => {
-  const seconds = Math.max(0, ms) / 1000
-  if (seconds < 60) return `${Math.floor(seconds)} s`
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`
-  if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)} h`
-  return `${Math.floor(seconds / 86_400)} d`
+export const coarse = (ms: number, whole: (figure: number) => number = Math.floor): string => {
+  const seconds = whole(Math.max(0, ms) / 1000)
+  if (seconds < 60) return `${seconds} s`
+  const minutes = whole(seconds / 60)
+  if (minutes < 60) return `${minutes} min`
+  const hours = whole(seconds / 3600)
+  return hours < 48 ? `${hours} h` : `${whole(seconds / 86_400)} d`
 }
 
 /** `14:03:22` today, else `2026-12-01 14:03:22`, in the machine's own zone. */

@@ -52,10 +52,10 @@ export const progressText = ({ progress }: JobView): string | null => {
 
 const figure = (n: number): string => String(Math.round(n * 100) / 100)
 
-/** `pinned to X`, `narrowed by X`, or where nothing binds it null. */
+/** `pinned to X`, `narrowed to X`, or where nothing binds it null. */
 export const bindingText = ({ pinned, narrowed, on }: JobView): string | null => {
   if (pinned) return `pinned to ${plain(on ?? '')}`
-  return narrowed ? `narrowed by ${plain(on ?? '')}` : null
+  return narrowed ? `narrowed to ${plain(on ?? '')}` : null
 }
 
 export const spentText = ({ spent }: JobView): string => money(spent)

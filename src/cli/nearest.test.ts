@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { didYouMean, distance, nearest } from './nearest.ts'
+import { calledElsewhere, didYouMean, distance, nearest } from './nearest.ts'
 
 test('an edit is a letter put in, left out, changed, or swapped with its neighbour', () => {
   expect(distance('logs', 'logs')).toBe(0)
@@ -28,4 +28,11 @@ test('the sentence names them', () => {
   expect(didYouMean([])).toBe('')
   expect(didYouMean(['run'])).toBe('; did you mean run?')
   expect(didYouMean(['a', 'b', 'c'])).toBe('; did you mean a, b or c?')
+})
+
+test('what other programs call a command leads to it', () => {
+  expect(calledElsewhere('kill')).toBe('stop')
+  expect(calledElsewhere('LIST')).toBe('ps')
+  expect(calledElsewhere('constructor')).toBe(null)
+  expect(calledElsewhere('stop')).toBe(null)
 })

@@ -26,11 +26,11 @@ const at = (row: readonly number[], index: number): number => row[index] as numb
 
 /**
  * The known words nearest to one that is not known, best first. Near is: begins so, or differs in at most a third of its
- * letters (two at least); letters' case does not count.
+ * letters (two at least, in a word of four letters or fewer one); letters' case does not count.
  */
 export const nearest = (word: string, known: Iterable<string>, limit = 3): readonly string[] => {
   const wanted = word.toLowerCase()
-  const allowed = Math.max(2, Math.floor(wanted.length / 3))
+  const allowed = wanted.length < 5 ? 1 : Math.max(2, Math.floor(wanted.length / 3))
   const scored: { readonly name: string; readonly far: number }[] = []
   for (const name of new Set(known)) {
     const candidate = name.toLowerCase()
@@ -43,6 +43,27 @@ export const nearest = (word: string, known: Iterable<string>, limit = 3): reado
     .slice(0, limit)
     .map(({ name }) => name)
 }
+
+/** What other programs call it. */
+const elsewhere: Readonly<Record<string, readonly string[]>> = {
+  run: ['start', 'submit', 'launch', 'exec', 'create', 'new'],
+  ps: ['list', 'ls', 'jobs', 'status', 'top', 'queue'],
+  show: ['info', 'describe', 'inspect', 'get'],
+  logs: ['tail', 'output', 'attach', 'follow'],
+  explain: ['why', 'history', 'events'],
+  suspend: ['pause', 'save', 'checkpoint', 'freeze', 'hold'],
+  resume: ['continue', 'restart', 'unpause', 'restore', 'thaw'],
+  move: ['mv', 'migrate', 'transfer'],
+  stop: ['kill', 'cancel', 'rm', 'delete', 'remove', 'end', 'abort', 'terminate'],
+  cp: ['copy', 'download', 'fetch', 'pull', 'outputs'],
+  offers: ['prices', 'machines', 'instances', 'market'],
+  serve: ['server', 'daemon', 'up'],
+  doctor: ['check', 'diagnose'],
+}
+
+/** The known word for what other programs call so. */
+export const calledElsewhere = (word: string): string | null =>
+  Object.entries(elsewhere).find(([, others]) => others.includes(word.toLowerCase()))?.[0] ?? null
 
 /** ` Did you mean a or b?`, or nothing where nothing is near. */
 export const didYouMean = (names: readonly string[]): string => {

@@ -57,7 +57,8 @@ export const outcomeOf = async (cli: Cli, client: Client, what: Asked, { job, af
     for await (const { data: event } of stream) {
       if (event.seq <= after) continue
       events.push(event)
-      line.step(stepText(what, event))
+      const step = stepText(what, event)
+      if (step !== null) line.step(step)
       if (isEndOf(what, event)) {
         by = event
         break
@@ -84,13 +85,25 @@ export const outcomeOf = async (cli: Cli, client: Client, what: Asked, { job, af
   return { job: now, by, events }
 }
 
-const stepText = (what: Asked, { kind, facts }: EventView): string => {
+/** What else happens meanwhile, where it changes what is waited for. */
+const during: Readonly<Record<string, string>> = {
+  'move.begun': 'looking at its state',
+  resuming: 'getting a machine, restoring',
+  starting: 'getting a machine',
+  queued: 'waiting for a place',
+  notice: 'its machine got a notice',
+  unreachable: 'its machine cannot be heard',
+  reachable: 'its machine is heard again',
+}
+
+/** Null: nothing that one would wait for differently. */
+const stepText = (what: Asked, { kind, facts }: EventView): string | null => {
   const step = typeof facts['step'] === 'string' ? facts['step'] : null
   if (kind === 'move.step' && step !== null) {
     const { bytes } = facts
     return `${what}: ${steps[step] ?? step}${typeof bytes === 'number' ? ` ${size(bytes)}` : ''}`
   }
-  return `${what}: ${kind.replace('move.', '')}`
+  return kind in during ? `${what}: ${during[kind]}` : null
 }
 
 const notDone = (what: Asked, job: JobView, event: EventView): PortalError => {

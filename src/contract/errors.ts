@@ -51,19 +51,19 @@ export const errors = {
     status: 400,
     exit: 2,
     message: '{place}: there is no setting {key}',
-    advice: 'The nearest known is {nearest}.',
+    advice: 'Known: {nearest}.',
   },
   invalid_setting: {
     status: 400,
     exit: 2,
-    message: '{place}: {value} is not possible for {key}: {problem}',
-    advice: 'Allowed: {range}.',
+    message: '{place}: {problem}',
+    advice: 'Correct it and ask again; nothing was changed.',
   },
   unknown_pattern: {
     status: 400,
     exit: 2,
     message: 'nothing that is connected matches {pattern}',
-    advice: 'The nearest known is {nearest}; `portal offers` lists all.',
+    advice: 'Known: {nearest}; `portal offers` lists all.',
   },
   ambiguous_pattern: {
     status: 400,
@@ -152,7 +152,7 @@ export const errors = {
     status: 404,
     exit: 4,
     message: 'there is no offer {offer}',
-    advice: 'The nearest known is {nearest}; `portal offers` lists all.',
+    advice: 'Known: {nearest}; `portal offers` lists all.',
   },
   practice_absent: {
     status: 404,

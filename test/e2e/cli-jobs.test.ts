@@ -50,7 +50,7 @@ describe('J-RUN-1 run ends as the job does', () => {
   test('pinned and narrowed are said', async () => {
     expect((await person.run(['run', ...here, '--', 'true'])).stderr).toContain('pinned to this-machine')
     expect((await person.run(['run', '--on', 'practice/north-1', '--', 'true'])).stderr).toContain(
-      'narrowed by practice/north-1',
+      'narrowed to practice/north-1',
     )
   })
 })

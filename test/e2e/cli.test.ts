@@ -39,6 +39,8 @@ const because = (sentence: string, code = 'ask.suspend') => ({ code, sentence, f
 describe('what makes no sense is refused with code 2 and the nearest known', () => {
   test.each([
     [['rnu', '--', 'true'], 'there is no command rnu; did you mean run?'],
+    [['kill', 'nightly'], 'there is no command kill; did you mean stop?'],
+    [['resume'], 'JOB is missing; see `portal resume --help`'],
     [['ps', '--jso'], 'there is no flag --jso; did you mean --json?'],
     [['ps', '--limit', 'x'], '"x" is not a whole number from 1 to 1000'],
     [['run', '--checkpoint', 'sdkk', '--', 'true'], '--checkpoint cannot be sdkk; did you mean sdk?'],

@@ -24,7 +24,10 @@ export const command = define<{ readonly json?: boolean }>({
     const findings = await examine(cli)
     const broken = findings.some(({ is }) => is === 'fail')
     if (flags.json) cli.json({ ok: !broken, checks: findings })
-    else for (const finding of findings) cli.print(line(cli, finding))
+    else {
+      const width = Math.max(...findings.map(({ name }) => name.length))
+      for (const finding of findings) cli.print(line(cli, finding, width))
+    }
     return broken ? 1 : 0
   },
 })
@@ -103,9 +106,9 @@ const controlPlane = async (cli: Cli, home: string): Promise<readonly Finding[]>
 /** The nearest directory that is there: what can be known of one that is not is known from where it would lie. */
 const existing = (path: string): string => (existsSync(path) ? path : existing(dirname(path)))
 
-const line = (cli: Cli, { name, is, says, advice }: Finding): string => {
+const line = (cli: Cli, { name, is, says, advice }: Finding, width: number): string => {
   const { green, yellow, red, dim } = cli.colors
   const mark = { ok: green('ok  '), warn: yellow('warn'), fail: red('fail') }[is]
-  const head = `${mark}  ${name.padEnd(14)}  ${plain(says)}`
-  return advice === '' ? head : `${head}\n${' '.repeat(22)}${dim(plain(advice))}`
+  const head = `${mark}  ${name.padEnd(width)}  ${plain(says)}`
+  return advice === '' ? head : `${head}\n${' '.repeat(8 + width)}${dim(plain(advice))}`
 }

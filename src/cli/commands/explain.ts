@@ -2,31 +2,38 @@ import type { DecisionView, ExplainView } from '../../contract/schemas.ts'
 import type { Cli } from '../context.ts'
 import { reach } from '../control/reach.ts'
 import { define, flag, json } from '../define.ts'
-import { ago, clock, coarse, plain } from '../format.ts'
+import { ago, clock, coarse, count, plain } from '../format.ts'
 import { jobArgument } from '../jobs.ts'
 import { table } from '../table.ts'
 
 interface Flags {
   readonly facts?: boolean
+  readonly all?: boolean
   readonly json?: boolean
 }
 
 export const command = define<Flags, [string]>({
   brief: 'Say why a job is where it is',
-  about: 'Says in one sentence why a job is where it is, then shows every decision about it with its numbers.',
+  about:
+    'Says in one sentence why a job is where it is, then shows what was decided about it and what happened, with its numbers. Of the looks at which a policy found nothing to do, the last one of each is shown; --all shows every one.',
   examples: [
     ['portal explain nightly', 'the sentence, the decisions, what comes next'],
     ['portal explain nightly --facts', 'every number behind each decision'],
+    ['portal explain nightly --all', 'the looks too at which nothing was to be done'],
   ],
   parameters: {
-    flags: { facts: flag('every number behind each decision'), json },
+    flags: {
+      facts: flag('every number behind each decision'),
+      all: flag('every look, those too at which nothing was to be done'),
+      json,
+    },
     positional: { kind: 'tuple', parameters: [jobArgument] },
   },
   async run(cli, flags, ref) {
     const client = await reach(cli)
     const explanation = await client.explain({ params: { ref } })
     if (flags.json) cli.json(explanation)
-    else cli.print(render(cli, explanation, flags.facts === true))
+    else cli.print(render(cli, explanation, { facts: flags.facts === true, all: flags.all === true }))
   },
 })
 
@@ -34,17 +41,22 @@ export const command = define<Flags, [string]>({
 export const render = (
   cli: Cli,
   { name, sentence, decisions, events, next }: ExplainView,
-  withFacts: boolean,
+  shown: { readonly facts: boolean; readonly all: boolean },
 ): string => {
   const now = cli.now()
   const { bold, dim } = cli.colors
   const parts = [sentence.startsWith(name) ? plain(sentence) : `${bold(plain(name))}: ${plain(sentence)}`]
-  if (decisions.length > 0)
-    parts.push(`${bold('decisions')}, newest first\n${decisionTable(cli, decisions, withFacts)}`)
-  const told = events.filter(({ why }) => why !== null)
+  if (decisions.length > 0) {
+    const told = shown.all ? decisions : worthTelling(decisions)
+    const left = decisions.length - told.length
+    const rest =
+      left === 0 ? '' : dim(`\n  … and ${count(left, 'earlier look')} at which nothing was to be done (--all)`)
+    parts.push(`${bold('decisions')}, newest first\n${decisionTable(cli, told, shown.facts)}${rest}`)
+  }
+  const told = events.filter(({ kind, why }) => why !== null || kind !== 'move.step')
   if (told.length > 0)
     parts.push(
-      `${bold('what happened')}\n${table(
+      `${bold('what happened')}, oldest first\n${table(
         told,
         [
           { title: 'WHEN', cell: ({ at }) => clock(at, now) },
@@ -57,6 +69,13 @@ export const render = (
     )
   if (next) parts.push(`${bold('next')} ${ago(next.at, now)}: ${plain(next.policies.join(', '))}`)
   return parts.join('\n\n')
+}
+
+/** What was done, refused or warned of, and of each policy the last time that it found nothing to do. */
+const worthTelling = (decisions: readonly DecisionView[]): readonly DecisionView[] => {
+  const last = new Map<string, DecisionView>()
+  for (const one of decisions) if (one.lastAt >= (last.get(one.policy)?.lastAt ?? -Infinity)) last.set(one.policy, one)
+  return decisions.filter((one) => one.outcome !== 'rested' || last.get(one.policy) === one)
 }
 
 const decisionTable = (cli: Cli, decisions: readonly DecisionView[], withFacts: boolean): string => {

@@ -1,4 +1,5 @@
 import { buildRouteMap } from '@stricli/core'
+import type { Client } from '../../contract/client.ts'
 import type { PracticeView } from '../../contract/practice.ts'
 import type { Cli } from '../context.ts'
 import { reach } from '../control/reach.ts'
@@ -65,7 +66,7 @@ const notice = define<Json & { readonly length?: number }, [string]>({
       body: { machine: name, ...(flags.length === undefined ? {} : { length: flags.length }) },
     })
     if (flags.json) return cli.json(view)
-    showMachines(cli, view)
+    await showMachine(cli, client, view, name)
   },
 })
 
@@ -74,9 +75,10 @@ const withdraw = define<Json, [string]>({
   examples: [['portal practice withdraw nightly', 'its machine stays after all']],
   parameters: { flags: { json }, positional: { kind: 'tuple', parameters: [machine] } },
   async run(cli, flags, name) {
-    const view = await (await reach(cli)).practiceWithdraw({ body: { machine: name } })
+    const client = await reach(cli)
+    const view = await client.practiceWithdraw({ body: { machine: name } })
     if (flags.json) cli.json(view)
-    else showMachines(cli, view)
+    else await showMachine(cli, client, view, name)
   },
 })
 
@@ -85,9 +87,10 @@ const reclaim = define<Json, [string]>({
   examples: [['portal practice reclaim nightly', 'the machine of a job is gone']],
   parameters: { flags: { json }, positional: { kind: 'tuple', parameters: [machine] } },
   async run(cli, flags, name) {
-    const view = await (await reach(cli)).practiceReclaim({ body: { machine: name } })
+    const client = await reach(cli)
+    const view = await client.practiceReclaim({ body: { machine: name } })
     if (flags.json) cli.json(view)
-    else showMachines(cli, view)
+    else await showMachine(cli, client, view, name)
   },
 })
 
@@ -208,6 +211,15 @@ const showMarket = (cli: Cli, { market: rows, quotas }: PracticeView, only = '')
         { width: cli.width, title: dim },
       )}`,
     )
+}
+
+/** The machine that was meant: by its own id, an attempt's, or its job's newest. */
+const showMachine = async (cli: Cli, client: Client, view: PracticeView, name: string): Promise<void> => {
+  const named = view.machines.filter(({ id, attempt }) => id === name || attempt === name)
+  if (named.length > 0) return showMachines(cli, { ...view, machines: named })
+  const { id } = await client.job({ params: { ref: name } })
+  const last = view.machines.findLast(({ attempt }) => attempt?.startsWith(`${id}.`))
+  showMachines(cli, { ...view, machines: last ? [last] : view.machines })
 }
 
 const showMachines = (cli: Cli, { machines: rows }: PracticeView): void => {

@@ -89,7 +89,7 @@ export const command = define<Flags, string[]>({
       if (flags.json) cli.json(job)
       else cli.print(job.name)
       const binding = bindingText(job)
-      if (binding !== null) cli.note(cli.errorColors.dim(`portal: ${binding}`))
+      if (binding !== null) cli.note(cli.errorColors.dim(`portal: ${job.name} is ${binding}`))
       return
     }
     const { followJob } = await import('../follow-job.ts')

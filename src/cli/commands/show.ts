@@ -67,7 +67,13 @@ export const describe = (cli: Cli, job: JobView): string => {
           ? null
           : `until ${clock(job.resumableUntil, now)} (${ago(job.resumableUntil, now)})`,
       ],
-      ['expires', job.expiresAt === null ? null : `${clock(job.expiresAt, now)} (${ago(job.expiresAt, now)})`],
+      // where a resume is possible as long as the checkpoint is kept, once is enough
+      [
+        'expires',
+        job.expiresAt === null || job.expiresAt === job.resumableUntil
+          ? null
+          : `${clock(job.expiresAt, now)} (${ago(job.expiresAt, now)})`,
+      ],
       ['created', `${clock(job.createdAt, now)} (${ago(job.createdAt, now)})`],
       ['id', plain(job.id)],
     ],

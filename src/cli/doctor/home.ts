@@ -1,6 +1,6 @@
 import { link, lstat, mkdtemp, open, readFile, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fail, ok, warn, type Finding } from './check.ts'
+import { fail, ok, type Finding } from './check.ts'
 
 /** File systems on which locks and durable writes are not what they promise: NFS, SMB, CIFS, FUSE, AFS, 9p. */
 const networked: ReadonlyMap<number, string> = new Map([
@@ -17,8 +17,7 @@ const octal = (mode: number): string => (mode & 0o777).toString(8).padStart(4, '
 /** The data directory: there, one's own, closed to others, on a disk of this machine. */
 export const home = async (path: string): Promise<Finding> => {
   const found = await stat(path).catch(() => null)
-  if (found === null)
-    return warn('home', `${path} does not exist yet`, 'it is made by the first `portal run` or `portal serve`')
+  if (found === null) return ok('home', `${path} is made when a control plane first starts`)
   if (!found.isDirectory())
     return fail('home', `${path} is not a directory`, 'move it away, or set PORTAL_HOME to another path')
   const uid = process.getuid?.()
@@ -38,7 +37,7 @@ export const home = async (path: string): Promise<Finding> => {
 /** The token with which people's programs come in: one's own eyes only. */
 export const token = async (path: string): Promise<Finding> => {
   const stat = await lstat(path).catch(() => null)
-  if (stat === null) return warn('token', 'there is none yet', 'it is made when a control plane first starts')
+  if (stat === null) return ok('token', 'it is made when a control plane first starts')
   if (!stat.isFile())
     return fail('token', `${path} is not a plain file`, `remove it; the control plane makes a new one`)
   if ((stat.mode & 0o077) !== 0)

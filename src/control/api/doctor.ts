@@ -58,7 +58,7 @@ async function checkpoints({ context }: ApiOptions): Promise<Check> {
   try {
     const problem = await context.chains.check()
     return problem === null
-      ? good('checkpoints', 'of 16 that took one slot at once, one won')
+      ? good('checkpoints', 'their directory keeps its promise: of 16 that took one slot at once, one won')
       : not('broken', 'checkpoints', problem, advice)
   } catch (error) {
     return not('broken', 'checkpoints', error instanceof Error ? error.message : String(error), advice)
@@ -73,11 +73,11 @@ async function disk(home: string): Promise<Check> {
     ? not(
         'warning',
         'disk',
-        `only ${bytesInWords(free)} are left where checkpoints are kept`,
+        `only ${bytesInWords(free)} free where checkpoints are kept`,
         'Make room: a save that does not fit fails, and its job runs on unsaved.',
         facts,
       )
-    : good('disk', `${bytesInWords(free)} are left where checkpoints are kept`, facts)
+    : good('disk', `${bytesInWords(free)} free where checkpoints are kept`, facts)
 }
 
 async function places({ context }: ApiOptions): Promise<Check[]> {
@@ -120,5 +120,12 @@ async function agents({ context }: ApiOptions): Promise<Check> {
       'Allow user namespaces there; until then a lost job is given away only on a person’s word.',
       { attempts: unconfined.map(({ id }) => id) },
     )
-  return good('agents', bound.length === 0 ? 'no job runs' : `all ${bound.length} machines with jobs are heard`)
+  return good(
+    'agents',
+    bound.length === 0
+      ? 'no job runs'
+      : bound.length === 1
+        ? 'the machine with a job is heard'
+        : `all ${bound.length} machines with jobs are heard`,
+  )
 }
