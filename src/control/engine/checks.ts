@@ -17,6 +17,13 @@ interface Fold extends DecisionRecord {
   readonly steady?: boolean
 }
 
+type Outcomes = ReadonlyMap<string, { readonly outcome: Outcome; readonly why: Why }>
+
+interface Recording {
+  readonly changes: readonly Change[]
+  readonly folds: ReadonlyMap<string, Fold>
+}
+
 /** The decisions of policies: carried out, and kept so that every one can be explained. */
 export class Checks {
   /** the last decision by job and policy; its count grows in memory and is written when it changes (hard-parts 6) */
@@ -34,6 +41,7 @@ export class Checks {
     const looked = check(jobPolicies, world, now, changesPlace)
     let did: Done | 'nothing' = 'nothing'
     const outcomes = new Map<string, { readonly outcome: Outcome; readonly why: Why }>()
+    let recorded = false
     for (const acting of looked.acts) {
       // J-LOOP-3: what the decision rests on is read again; if it no longer holds, it is dropped and recorded as such
       const fresh = await readAgain()
@@ -43,6 +51,17 @@ export class Checks {
         did = 'again'
         continue
       }
+      // a lease and the decision that grants it are one write
+      const along =
+        again.act.do === 'renew' && looked.acts.length === 1
+          ? await this.#toRecord(
+              context,
+              world,
+              looked.verdicts,
+              new Map([[acting.policy, { outcome: 'acted', why: again.why }]]),
+              now,
+            )
+          : null
       const { done, outcome, because } = await this.#act(
         context,
         sights,
@@ -51,11 +70,16 @@ export class Checks {
         again.act,
         again.why,
         now,
+        along?.changes ?? [],
       )
+      if (along !== null && outcome === 'acted') {
+        this.#keep(along)
+        recorded = true
+      }
       outcomes.set(acting.policy, { outcome, why: because })
       if (done !== 'nothing') did = done
     }
-    await this.#record(context, world, looked.verdicts, outcomes, now)
+    if (!recorded) await this.#record(context, world, looked.verdicts, outcomes, now)
     return { did, lookAgainAt: looked.lookAgainAt }
   }
 
@@ -67,12 +91,13 @@ export class Checks {
     act: JobAct,
     because: Why,
     now: Instant,
+    along: readonly Change[],
   ): Promise<{ readonly done: Done | 'nothing'; readonly outcome: Outcome; readonly because: Why }> {
     const { job, move } = world
     const by = { policy }
     switch (act.do) {
       case 'renew': {
-        const granted = await renew(context, sights, world, act.attempt, act.nonce)
+        const granted = await renew(context, sights, world, act.attempt, act.nonce, along)
         if (granted === 'cap') {
           const attempt = world.attempts.find(({ id }) => id === act.attempt)
           return {
@@ -128,9 +153,31 @@ export class Checks {
     context: Context,
     world: World,
     verdicts: readonly Concluded<JobAct>[],
-    outcomes: ReadonlyMap<string, { readonly outcome: Outcome; readonly why: Why }>,
+    outcomes: Outcomes,
     now: Instant,
   ): Promise<void> {
+    const record = await this.#toRecord(context, world, verdicts, outcomes, now)
+    if (record.changes.length > 0) {
+      const applied = await context.store.apply({ changes: record.changes, events: [] })
+      // an explanation that could not be written is written at the next look: nothing was decided by it
+      if (applied.is !== 'applied') return this.forget(world.job.id)
+    }
+    this.#keep(record)
+  }
+
+  #keep({ folds }: Recording): void {
+    for (const [key, fold] of folds) this.#folds.set(key, fold)
+  }
+
+  /** What is to be written of a check, and how the folds stand once it is. */
+  async #toRecord(
+    context: Context,
+    world: World,
+    verdicts: readonly Concluded<JobAct>[],
+    outcomes: Outcomes,
+    now: Instant,
+  ): Promise<Recording> {
+    const folds = new Map<string, Fold>()
     const changes: Change[] = []
     for (const verdict of verdicts) {
       const acted = outcomes.get(verdict.policy)
@@ -142,7 +189,7 @@ export class Checks {
       const lookAgainAt =
         verdict.lookAgainAt === undefined || verdict.lookAgainAt === Infinity ? null : verdict.lookAgainAt
       if (before && before.outcome === outcome && before.why.code === because.code) {
-        this.#folds.set(key, { ...before, why: because, lastAt: now, count: before.count + 1, lookAgainAt })
+        folds.set(key, { ...before, why: because, lastAt: now, count: before.count + 1, lookAgainAt })
         continue
       }
       if (before && this.#folds.has(key) && before.count > 1)
@@ -167,12 +214,9 @@ export class Checks {
       }
       changes.push({ do: 'insert', table: 'decisions', row })
       const steady = outcome === 'acted' && verdict.kind === 'act' && !changesPlace(verdict.act)
-      this.#folds.set(key, { ...row, version: 1, steady })
+      folds.set(key, { ...row, version: 1, steady })
     }
-    if (changes.length === 0) return
-    const applied = await context.store.apply({ changes, events: [] })
-    // an explanation that could not be written is written at the next look: nothing was decided by it
-    if (applied.is !== 'applied') this.forget(world.job.id)
+    return { changes, folds }
   }
 
   /** Decisions as they stand now, their counts included. */

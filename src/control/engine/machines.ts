@@ -292,13 +292,18 @@ export async function settle(context: Context, sights: Sights, world: World, att
   return 'again'
 }
 
-/** Grants a lease that was asked for: the money and the moment are written first, the answer is sent after (hard-parts 3). */
+/**
+ * Grants a lease that was asked for: the money and the moment are written first, the answer is sent after (hard-parts 3).
+ *
+ * @param along what explains it, written with it
+ */
 export async function renew(
   context: Context,
   sights: Sights,
   world: World,
   attemptId: string,
   nonce: string,
+  along: readonly Change[],
 ): Promise<'granted' | 'cap' | 'raced'> {
   const attempt = world.attempts.find(({ id }) => id === attemptId)
   if (!attempt || attempt.state !== 'bound') return 'raced'
@@ -312,6 +317,7 @@ export async function renew(
     changes: [
       updateAttempt(attempt, { lease: { grantedAt: now, length }, committed }),
       { do: 'add', table: 'connections', id: attempt.offer.connection, micros: more, withinCap: more > 0 },
+      ...along,
     ],
     events: [],
   })
