@@ -76,7 +76,8 @@ export const unpack = async (from: Readable, folder: string): Promise<void> => {
     for (let part = await parts.next(); !part.done; part = await parts.next()) yield part.value
   }
   await pipeline(
-    whole(),
+    // not the generator itself: pipeline would wait for a `drain` that tar's stream does not always say
+    Readable.from(whole()),
     extract({ cwd: folder, strict: true, preserveOwner: false }) as unknown as NodeJS.WritableStream,
   )
 }
