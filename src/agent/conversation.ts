@@ -10,6 +10,7 @@ import {
   readRecord,
   type RestoreOutcome,
   type SafePointOutcome,
+  saveOutputs,
   type SaveOutcome,
   saveOutputs,
   type SdkServer,
