@@ -10,7 +10,6 @@ import {
   readRecord,
   type RestoreOutcome,
   type SafePointOutcome,
-  saveOutputs,
   type SaveOutcome,
   saveOutputs,
   type SdkServer,

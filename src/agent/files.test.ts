@@ -54,6 +54,12 @@ describe('an archive gets nowhere but into its folder', () => {
   })
 })
 
+test('links that stay inside come along', async () => {
+  const [up, to] = [entry({ path: 'a/up', type: 'SymbolicLink', linkpath: '../empty' }), entry({ path: 'empty' })]
+  await unpack(tarOf(up, to), work)
+  expect(Object.keys(await listFiles(work)).sort()).toEqual(['a/up', 'empty'])
+})
+
 test('an archive of nothing is one', async () => {
   await unpack(tarOf(), work)
   expect(await listFiles(work)).toEqual({})

@@ -4,7 +4,7 @@ import { lstat, mkdir, open, readdir, readFile, rm, writeFile } from 'node:fs/pr
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { extract } from 'tar'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 
 /** More files than this are not compared: the list would outgrow the agent. */
 const mostFiles = 200_000
