@@ -53,6 +53,17 @@ const type = (typed: string, portal: Installation) =>
     child.once('close', (code) => settle({ code, said }))
   })
 
+/** Nobody types so fast that what was started before has not begun. */
+const begun = (portal: Installation) =>
+  expect
+    .poll(
+      async () => (await portal.client.jobs()).jobs.some(({ state }) => state === 'queued' || state === 'starting'),
+      {
+        timeout: 20_000,
+      },
+    )
+    .toBe(false)
+
 describe('every command in the documents does what it says', () => {
   test('there are some', () => {
     expect(pages.map(({ page }) => page)).toContain('README.md')
@@ -62,6 +73,7 @@ describe('every command in the documents does what it says', () => {
     Installation.with(async (portal) => {
       cpSync(examples, join(portal.person.work, 'examples'), { recursive: true })
       for (const { line, typed, code } of commands) {
+        await begun(portal)
         const ran = await type(typed, portal)
         expect(ran, `${page}:${line}: ${typed}\n${ran.said}`).toMatchObject({ code })
       }

@@ -31,12 +31,12 @@ export class Trial {
   }
 
   /** A job that is well into its steps, on the practice cloud's northern machines. Python and Node by turns. */
-  static async begin(portal: Installation): Promise<Trial> {
+  static async begin(portal: Installation, env: Readonly<Record<string, string>> = {}): Promise<Trial> {
     const name = `trial-${++runs}`
     const gate = join(portal.outside, `${name}.gate`)
     const command =
       python !== null && runs % 2 === 0 ? [python, join(jobs, 'steps.py')] : [process.execPath, join(jobs, 'steps.mjs')]
-    const job = await portal.run({ name, command, on: 'practice/north-1', env: { GATE: gate } })
+    const job = await portal.run({ name, command, on: 'practice/north-1', env: { GATE: gate, ...env } })
     await job.line('step 2 ')
     return new Trial(portal, job, gate)
   }

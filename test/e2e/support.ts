@@ -57,14 +57,17 @@ export class Installation {
   readonly #watches: JobWatch[] = []
   #control: ChildProcess | null = null
   #client: Client | null = null
+  #undo: () => void = () => {}
 
   private constructor() {
     mkdirSync(this.outside)
   }
 
-  static async open(): Promise<Installation> {
+  /** @param prepare what is done with the data directory before the first control plane starts; it answers how to undo it */
+  static async open(prepare: (home: string) => () => void = () => () => {}): Promise<Installation> {
     const installation = new Installation()
     try {
+      installation.#undo = prepare(installation.home)
       await installation.serve()
     } catch (error) {
       installation.#sweep()
@@ -244,6 +247,7 @@ export class Installation {
         }
       }
     }
+    this.#undo()
     this.person.remove()
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 })
   }

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 /** A disk of a test's own that is soon full. */
 export interface SmallDisk {
   readonly path: string
+  grow(mebibytes: number): void
   remove(): void
 }
 
@@ -26,6 +27,10 @@ export function whyNoSmallDisk(): string | null {
 export function mountSmallDisk(path: string, mebibytes: number): SmallDisk {
   mkdirSync(path, { recursive: true, mode: 0o700 })
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m,mode=700`, 'portal-test', path], { stdio: 'pipe' })
-  // lazily: a process that is just ending may still have a file open there
-  return { path, remove: () => void execFileSync('umount', ['--lazy', path], { stdio: 'pipe' }) }
+  return {
+    path,
+    grow: (to) => void execFileSync('mount', ['-o', `remount,size=${to}m`, path], { stdio: 'pipe' }),
+    // lazily: a process that is just ending may still have a file open there
+    remove: () => void execFileSync('umount', ['--lazy', path], { stdio: 'pipe' }),
+  }
 }

@@ -254,7 +254,8 @@ async function practiceView(practice: Practice): Promise<PracticeView> {
 /** What people type for a machine may be the name of the job on it. */
 async function machineTarget(context: Context, typed: string): Promise<string> {
   const job = await context.store.jobByName(typed)
-  return job?.current == null ? typed : `${job.id}.${job.current}`
+  // a machine that only boots can be taken as well
+  return job === null || job.lastToken === 0 ? typed : `${job.id}.${job.current ?? job.lastToken}`
 }
 
 async function play(context: Context, practice: Practice, act: PracticeAct): Promise<void> {

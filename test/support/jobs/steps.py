@@ -17,7 +17,7 @@ def tell(word, step):
     os.write(trace, f"{word} {job.attempt} {step} {time.monotonic_ns() // 1000}\n".encode())
 
 
-state = job.state(step=0, x=1, ballast=bytearray(int(os.environ.get("BALLAST", "1000"))))
+state = job.state(step=0, x=1, ballast=bytearray(os.urandom(int(os.environ.get("BALLAST", "1000")))))
 tell("begin", state.step)
 pause = float(os.environ.get("PAUSE", "0.01"))
 for step in job.steps(state, "step", 1_000_000):
