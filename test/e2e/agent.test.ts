@@ -70,6 +70,15 @@ describe('a job', () => {
     expect(report.exit?.error).toMatch(error)
   })
 
+  test('a job that removes what says that it began is not begun again', async () => {
+    machine.start()
+    control.order('job1.1', 1, run(jobStart(sh('echo ran; rm ../exit; sleep 0.2'))))
+    const { exit } = await control.reported('job1.1', ({ exit }) => exit)
+    expect(exit?.how).toBe('ended')
+    await until(() => control.log('job1.1') === 'ran\n')
+    expect(machine.left()).toEqual([])
+  })
+
   test('J-FILE-2 gets its working directory, sends its declared outputs, names what is not declared', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'portal-work-'))
     mkdirSync(join(folder, 'data'))

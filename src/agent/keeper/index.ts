@@ -93,13 +93,16 @@ export const shutKeeper = (folder: string): void => {
   }
 }
 
-/** What it says about how the job ended. Unreadable counts as `new` only where the file is not there at all. */
+/**
+ * What it says about how the job ended. Unreadable counts as `begun`, also where the file is not there any more: it was laid
+ * out before anything was started, and a job that removed it must not be begun again.
+ */
 export const keptOf = (folder: string): Kept => {
   let text: string
   try {
     text = readFileSync(join(folder, 'exit'), 'utf8')
   } catch {
-    return { is: 'new' }
+    return { is: 'begun' }
   }
   const [word = '', number = ''] = text.trim().split(' ')
   if (word === 'new' || word === 'void') return { is: 'new' }
