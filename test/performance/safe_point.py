@@ -3,7 +3,7 @@
     python3 test/performance/safe_point.py [--json]
 
 Medians of nine interleaved runs, in nanoseconds a turn: an empty loop over range(), the same over job.steps() with a mapped
-flag as within Portal, and outside Portal. Seen on 2 busy cores with CPython 3.11: 18 ns, 150 ns, 146 ns.
+flag as within Portal, and outside Portal. Seen on 2 busy cores: CPython 3.11 11, 94 and 90 ns, 3.13 16, 114 and 137, 3.9 14, 165 and 164.
 """
 
 import json

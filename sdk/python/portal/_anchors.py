@@ -11,6 +11,7 @@ from __future__ import annotations
 import array
 import collections
 import functools
+import io
 import random
 import sys
 from typing import Any, Dict, List, Optional
@@ -21,7 +22,7 @@ EXACT = (list, dict, set, bytearray)
 # Immutable: a restore gives the name another value; nothing of the script's could hold a stale one.
 IMMUTABLE_BASES = (int, float, complex, str, bytes, tuple, frozenset)
 TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter", "torch._C.Generator")
-KNOWN = (collections.deque, collections.OrderedDict, collections.defaultdict, collections.Counter, random.Random)
+KNOWN = (collections.deque, collections.OrderedDict, collections.defaultdict, collections.Counter, random.Random, io.StringIO, io.BytesIO)
 
 
 class Anchors:
@@ -58,8 +59,12 @@ class Anchors:
 
     def _find_held(self, walk: Walk) -> None:
         nodes, parents, paths = walk.nodes, walk.parents, walk.paths
+        # What the walk made for itself is gone when references are counted: its children belong to what it was made for.
+        above = list(parents)
         for index in range(1, len(nodes)):
-            if parents[index] >= 0 and paths.is_labelled(nodes[parents[index]]):
+            while above[index] >= 0 and paths.is_labelled(nodes[above[index]]):
+                above[index] = parents[above[index]]
+            if above[index] != parents[index]:
                 paths.fix(index)
         walk.forget()
         # What the walk itself made is held by nobody else; it goes before references are counted.
@@ -78,10 +83,11 @@ class Anchors:
         for index in range(1, len(nodes)):
             if nodes[index] is None:
                 continue
-            ident, parent = id(nodes[index]), parents[index]
+            ident, parent = id(nodes[index]), above[index]
             # From the walk's own list, from the place where it was first met, from each other place in the state.
             counted = alone + 1 + walk.hits.get(ident, 0) + bases.get(ident, 0)
-            through = parent >= 0 and type(nodes[parent]) in (tuple, frozenset) and outside.get(parent, False)
+            # Who holds something that never changes holds what is in it.
+            through = parent > 0 and outside.get(parent, False) and not is_mutable(nodes[parent])
             outside[index] = through or count is None or count(nodes[index]) > counted
         for index in range(1, len(nodes)):
             if nodes[index] is None or parents[index] < 0 or not is_mutable(nodes[index]):
@@ -122,7 +128,7 @@ def _is_mutable_kind(kind: type) -> bool:
     how = Walk.verdict_of(kind).how
     if how in ("plain", "exception", "set_like"):
         return True
-    return how == "reduce" and (kind.__dictoffset__ != 0 or issubclass(kind, (list, dict, set)))
+    return how == "reduce" and (kind.__dictoffset__ != 0 or kind.__hash__ is None)
 
 
 def _is_inner(value: Any) -> bool:

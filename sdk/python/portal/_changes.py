@@ -85,6 +85,8 @@ def _of_class(kind: type) -> Dict[str, Any]:
         if name in MACHINERY or (issubclass(kind, enum.Enum) and name.startswith("_")):
             continue
         function = getattr(value, "__func__", value)
+        if name.startswith("__") and name.endswith("__") and not isinstance(function, types.FunctionType):
+            continue
         if isinstance(function, types.FunctionType):
             seen[name] = (id(value), id(function))
             seen.update({f"{name}.{part}": mark for part, mark in _of_function(function).items()})
@@ -115,7 +117,7 @@ def _mark(value: Any) -> Any:
     """Equal for equal content where the content can be walked, else for the same object."""
     if type(value) in FLAT_FIXED or type(value) in (str, bytes):
         return (type(value), repr(value))
-    if isinstance(value, (list, dict, set, frozenset, tuple, bytearray)):
+    if isinstance(value, (list, dict, set, frozenset, tuple, bytearray)) or Walk.verdict_of(type(value)).how == "plain":
         walk = Walk()
         try:
             walk.run(State(value=value), {})

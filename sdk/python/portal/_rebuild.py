@@ -155,7 +155,7 @@ def ready(live: Any, args: Tuple[Any, ...]) -> Any:
         set.clear(live)
         if args:
             set.update(live, args[0])
-    elif type(live).__module__.startswith("numpy.random"):
+    elif type(live).__module__.startswith("numpy.random") or isinstance(live, (io.StringIO, io.BytesIO)):
         return live
     fields = getattr(live, "__dict__", None)
     if isinstance(fields, dict):
@@ -478,7 +478,7 @@ def _is_array(value: Any) -> bool:
 
 def _by_state(live: Any) -> bool:
     kind = type(live)
-    if kind.__module__.partition(".")[0] == "torch":
+    if kind.__module__.partition(".")[0] in ("torch", "_io"):
         return True
     return (hasattr(kind, "load_state_dict") and hasattr(kind, "state_dict")) or isinstance(live, random.Random)
 

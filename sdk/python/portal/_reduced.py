@@ -102,7 +102,11 @@ class Reduced(Objects):
         if maker == "__newobj__" and args:
             rest = args[1:]
             self.keep.append(rest)
-            self.paths.label(rest, ".__reduce__()")
+            if issubclass(kind, tuple) and rest and type(rest[0]) is tuple and rest[0] is not value:
+                self.paths.label(rest, "")
+                self.paths.label(rest[0], "")
+            else:
+                self.paths.label(rest, ".__reduce__()")
             self.stack.append(Then(lambda: self._close_make(value, pickle.NEWOBJ)))
             self.stack.append(rest)
             self.stack.append(args[0])

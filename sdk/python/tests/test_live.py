@@ -5,7 +5,7 @@ import unittest
 from .fake_agent import Attempt, Checkpoint
 
 HEAD = """
-import array, collections, portal, random
+import array, collections, io, portal, random
 from tests import kinds as k
 job = portal.job()
 """
@@ -38,24 +38,25 @@ values = dict(
     a=[1], b={"x": 1}, c={1}, d=bytearray(b"abc"), e=array.array("d", [1.0]), f=k.Plain(x=1), g=collections.deque([1]),
     h=collections.OrderedDict(a=1), i=collections.defaultdict(list), j=collections.Counter("aab"), l=random.Random(1),
     m=k.Slotted(1), n=k.MyList([1]), o=k.WithState(1), p=k.Guarded(), q=bytearray(100_000), r=array.array("i", [1] * 50_000),
-    s=k.MyDict(a=1), t=k.CodeError(3), u=k.SlottedChild(1, 2), v=k.MySet([1]),
+    w=io.StringIO("abc"), x=io.BytesIO(b"abc"), s=k.MyDict(a=1), t=k.CodeError(3), u=k.SlottedChild(1, 2), v=k.MySet([1]),
 )
 state = job.state(step=0, **values)
 for step in job.steps(state, "step", 2):
     if step == 0:
         for name, value in values.items():
             assert getattr(state, name) is value, name
-        a, b, c, d, e, f, g, h, i, j, l, m, n, o, p, q, r, s, t, u, v = values.values()
+        a, b, c, d, e, f, g, h, i, j, l, m, n, o, p, q, r, w, x, s, t, u, v = values.values()
         a.append(a); b["y"] = [b]; c.add("s"); d += b"d" * 10; e.append(2.5); f.y = f; del f.x; g.append(g)
         h["z"] = h; i["k"].append(1); j["c"] += 5; l.random(); m.a = [m]; n.append(n); n.tag = 1; o.a = 9; o.twice = [9, 9]
         p.content["x"] = 2; q.extend(b"more"); r.extend([7] * 100); s["b"] = s; t.code = 4; t.args = (1, 2); u.b = u; v.add(2)
+        w.seek(3); w.write("def"); x.write(b"X")
     if step == 1:
         for name, value in values.items():
             assert getattr(state, name) is value, name
-        a, b, c, d, e, f, g, h, i, j, l, m, n, o, p, q, r, s, t, u, v = values.values()
+        a, b, c, d, e, f, g, h, i, j, l, m, n, o, p, q, r, w, x, s, t, u, v = values.values()
         print(a[0], a[1] is a, b["y"][0] is b, sorted(map(str, c)), d, e, f.__dict__.keys(), f.y is f, g[1] is g, h["z"] is h,
               i, j, l.random(), m.a[0] is m, m._Slotted__hidden, n[1] is n, n.tag, o.a, o.twice, p.x, len(q), q[-4:], len(r), r[-1],
-              s["b"] is s, t.code, t.args, u.b is u, v)
+              s["b"] is s, t.code, t.args, u.b is u, v, w.getvalue(), w.tell(), x.getvalue(), x.tell())
 """
         there, here = carry(script)
         self.assertEqual(there, here)
@@ -79,6 +80,22 @@ for step in job.steps(state, "step", 2):
 """
         there, here = carry(script)
         self.assertEqual(there, "[5.0, 0.0] changed [1, 2] True True True True True\n")
+        self.assertEqual(here, there)
+
+    def test_names_held_by_what_never_changes(self) -> None:
+        script = """
+pair = k.Pair([1], {"x": 1})
+plain = ([1], k.MyTuple([[2]]))
+bound = k.Concrete().act
+state = job.state(step=0, pair=pair, box=k.Plain(plain=plain, bound=bound))
+for step in job.steps(state, "step", 2):
+    if step == 0:
+        pair.left.append(2); pair.right["y"] = 2; plain[0].append(2); plain[1][0].append(3); bound.__self__.a = 5
+    if step == 1:
+        print(pair, plain, bound(), state.box.bound(), state.pair.left is pair.left, state.box.plain[1][0] is plain[1][0])
+"""
+        there, here = carry(script)
+        self.assertIn("[1, 2]", there)
         self.assertEqual(here, there)
 
     def test_what_was_replaced_is_not_filled(self) -> None:
