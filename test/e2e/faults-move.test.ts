@@ -22,6 +22,8 @@ const ofTarget = ['promise', 'seal', 'committed'].flatMap((at): readonly Fault[]
 ])
 const others: readonly Fault[] = [
   { at: 'restore', party: 'agent', of: 'target' },
+  { at: 'hold', party: 'SDK', of: 'source' },
+  { at: 'promise', party: 'SDK', of: 'target' },
   { at: 'target', party: 'practice cloud' },
   { at: 'committed', party: 'practice cloud' },
 ]
@@ -35,7 +37,7 @@ describe('J-SAFE-1 J-SAFE-2 a move is finished or undone, whoever is killed at a
       await trial.job.step(fault.at)
       await trial.strike(fault)
       const view = await trial.rest()
-      const ofJob = fault.party === 'keeper' || fault.party === 'job'
+      const ofJob = ['keeper', 'job', 'SDK'].includes(fault.party)
       // who waits on one machine while the other one's job dies, runs on; the job itself is lost only with the one that runs
       expect(view.state).toBeOneOf(ofJob ? ['running', 'suspended', 'failed'] : ['running'])
       await trial.finish(view)

@@ -8,9 +8,10 @@ beforeAll(async () => void (portal = await Installation.open()))
 afterAll(() => portal.close())
 
 const parties: readonly Party[] = ['control plane', 'agent', 'keeper', 'job']
-const faults = ['probe', 'hold', 'promise', 'seal', 'committed'].flatMap((at) =>
-  parties.map((party): Fault => ({ at, party })),
-)
+const faults = [
+  ...['probe', 'hold', 'promise', 'seal', 'committed'].flatMap((at) => parties.map((party): Fault => ({ at, party }))),
+  ...['probe', 'hold', 'promise'].map((at): Fault => ({ at, party: 'SDK' })),
+]
 
 describe('J-SAFE-3 J-SAFE-2 a suspension is finished or undone, whoever is killed at any step of it', () => {
   test.each(faults.map((fault) => [titleOf(fault), fault] as const))('%s', async (_title, fault) => {

@@ -9,7 +9,8 @@ import { jobs, python, type Installation, type Party } from './support.ts'
 /** Who is killed, at which step. `of`: whose attempt's, where a move has two. */
 export interface Fault {
   readonly at: string
-  readonly party: Party
+  /** `machine`: taken by its provider without a word */
+  readonly party: Party | 'machine'
   readonly of?: 'source' | 'target'
 }
 
@@ -34,8 +35,10 @@ export class Trial {
   static async begin(portal: Installation, env: Readonly<Record<string, string>> = {}): Promise<Trial> {
     const name = `trial-${++runs}`
     const gate = join(portal.outside, `${name}.gate`)
-    const command =
+    const script =
       python !== null && runs % 2 === 0 ? [python, join(jobs, 'steps.py')] : [process.execPath, join(jobs, 'steps.mjs')]
+    // the SDK's process is not the job's first one: what ends it need not end the job
+    const command = ['sh', '-c', '"$@"; code=$?; echo "it ended with $code"; exit $code', 'sh', ...script]
     const job = await portal.run({ name, command, on: 'practice/north-1', env: { GATE: gate, ...env } })
     await job.line('step 2 ')
     return new Trial(portal, job, gate)
@@ -46,6 +49,8 @@ export class Trial {
     const first = this.job.events.find(({ kind }) => kind === 'started')?.facts['attempt'] as number
     const current = Number(this.job.events.findLast(({ kind }) => kind === 'resumed')?.facts['attempt'] ?? first)
     const token = of === 'target' ? current + 1 : current
+    if (party === 'machine')
+      return void (await this.portal.client.practiceReclaim({ body: { machine: `${this.job.id}.${token}` } }))
     const killed = await this.portal.kill(party, this.job, token)
     // near the end of it a machine may have been let go before the blow came
     if (!['seal', 'committed'].includes(at)) assert.notEqual(killed.length, 0, `nobody was found to kill: ${party}`)

@@ -40,7 +40,7 @@ export const python = ((): string | null => {
 export const whyNoPython = 'no python3 of 3.9 or newer here: apt-get install python3'
 
 /** A party that can be killed. Those of a job are its attempt's, by token. */
-export type Party = 'control plane' | 'practice cloud' | 'agent' | 'keeper' | 'job'
+export type Party = 'control plane' | 'practice cloud' | 'agent' | 'keeper' | 'job' | 'SDK'
 
 type Asked = Pick<JobRequest, 'command'> & Partial<JobRequest>
 
@@ -179,6 +179,10 @@ export class Installation {
         )
         const inside = first ? descendants(first.pid) : []
         return here.filter(({ pid }) => inside.includes(pid))
+      }
+      case 'SDK': {
+        const all = await this.find('job', job, token)
+        return all.filter(({ args }) => args[0] === process.execPath || args[0] === python)
       }
     }
   }
