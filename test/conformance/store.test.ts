@@ -215,7 +215,7 @@ describe.each(Object.entries(places))('the store on %s', (_name, place) => {
       }
     })
 
-    test('what is due, oldest first; the next due; never is never due', async () => {
+    test('J-LOOP-1 what is due, oldest first; the next due; never is never due', async () => {
       expect(await store.nextDue()).toBeNull()
       const dues = { late: 30, soon: 10, now: 20, never, ever: Infinity }
       await store.apply(only(...Object.entries(dues).map(([id, due]) => insertJob(id, { due }))))

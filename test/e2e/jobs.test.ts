@@ -157,7 +157,7 @@ test('a working directory that vanished before its machine could fetch it: the j
   expect(following.code).toBe(0)
 })
 
-test('J-FILE-2 declared outputs are to be had while the job runs on no more, whatever directory it was on', async () => {
+test('J-FILE-2, J-FILE-3 declared outputs are to be had while the job runs on no more, whatever directory it was on', async () => {
   const command = sh('mkdir -p results; echo 42 > results/answer; echo scrap > scrap')
   const job = await portal.run({ command, outputs: ['results'], on: 'practice', name: 'outputs' })
   expect((await job.end()).end.state).toBe('succeeded')
