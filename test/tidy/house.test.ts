@@ -46,6 +46,23 @@ test('every rule that a test names is a rule', () => {
   expect(unknown).toEqual([])
 })
 
+test('every decision is listed, under a number of its own', () => {
+  const index = 'docs/decisions/README.md'
+  const listed = files.find(({ path }) => path === index)?.text ?? ''
+  const records = files.filter(({ path }) => path.startsWith('docs/decisions/') && path !== index)
+  const bad = records.flatMap(({ path, text }) => {
+    const [name = ''] = path.split('/').slice(-1)
+    const number = Number(name.slice(0, 4))
+    if (!text.startsWith(`# ${number}. `)) return [`${path}: begin it with "# ${number}. ", its own number`]
+    if (!listed.includes(`| ${number} | [`) || !listed.includes(`(${name})`)) return [`${path}: list it in ${index}`]
+    return records.filter((other) => other.path.includes(`/${name.slice(0, 5)}`)).length > 1
+      ? [`${path}: its number is taken twice`]
+      : []
+  })
+  expect(records.length).toBeGreaterThan(5)
+  expect(bad).toEqual([])
+})
+
 test('no path of one machine and no package registry is committed', () => {
   // written in pieces, so that this file does not name them either
   const registries = ['registry npmjs', 'registry yarnpkg', 'pypi org', 'proxy golang'].map((host) =>

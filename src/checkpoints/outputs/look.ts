@@ -1,4 +1,4 @@
-import { type BigIntStats, readdirSync } from 'node:fs'
+import type { BigIntStats } from 'node:fs'
 import { lstat, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RefusedValue } from '../../core/jobs/model.ts'
@@ -95,7 +95,8 @@ export const lookAtOutputs = async (root: string, outputs: readonly string[]): P
     add(path, type as string, 'belongs to this machine', advice as string)
   }
 
-  for (const output of outputs.flatMap((declared) => (isWhole(declared) ? readdirSync(root).sort() : [declared]))) {
+  const whole = outputs.some(isWhole)
+  for (const output of whole ? (await readdir(root)).sort() : outputs) {
     const path = insidePath(output)
     if (path === null) {
       add(output, 'path', 'is not inside the working directory', 'declare a relative path without `..`')
