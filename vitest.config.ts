@@ -7,7 +7,14 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'unit', include: ['src/**/*.test.ts', 'sdk/node/**/*.test.ts', 'test/tidy/**/*.test.ts'] } },
+      {
+        test: {
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'sdk/node/**/*.test.ts', 'test/tidy/**/*.test.ts'],
+          // they take milliseconds; a busy machine may let one wait
+          testTimeout: 20_000,
+        },
+      },
       {
         test: {
           name: 'conformance',
