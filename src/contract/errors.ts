@@ -140,7 +140,8 @@ export const errors = {
     status: 404,
     exit: 4,
     message: 'job {job} has no output {path}',
-    advice: 'Declared: {declared}. What is not declared with --output is not kept.',
+    advice:
+      'Declared: {declared}. What a job writes there arrives within seconds; what is not declared with --output is not kept.',
   },
   machine_not_found: {
     status: 404,

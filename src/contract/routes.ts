@@ -241,6 +241,7 @@ const described = {
   agentOutputs: {
     says: "Sends the tar archive of an attempt's declared outputs; it replaces the one before once it is whole.",
     params: s.attemptParams,
+    query: s.outputsSentQuery,
     upload: { limitBytes: s.limits.outputs, type: 'application/x-tar' },
     response: s.outputsStoredView,
     errors: ['not_yours', 'upload_incomplete', 'disk_full'],

@@ -3,6 +3,7 @@ import {
   collect,
   jobKey,
   lastLogStream,
+  outputsStream,
   newestManifest,
   openStreams,
   readManifest,
@@ -28,6 +29,14 @@ export function openChains(store: CheckpointStore, masterKey: Uint8Array): Chain
     },
     async *lastLog(jobId, manifest) {
       for await (const { bytes } of openStreams(chain(jobId), manifest, (name) => name === lastLogStream)) yield bytes
+    },
+    async outputs(jobId, slot) {
+      const manifest = await readManifest(chain(jobId), slot)
+      if (!manifest.streams.some(({ name }) => name === outputsStream)) return null
+      const pieces = openStreams(chain(jobId), manifest, (name) => name === outputsStream)
+      return (async function* () {
+        for await (const { bytes } of pieces) yield bytes
+      })()
     },
     newest: (jobId) => newestManifest(chain(jobId)),
     async list(jobId) {

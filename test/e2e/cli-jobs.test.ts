@@ -181,3 +181,34 @@ test('J-STRICT-1 a move that is refused names its values and is code 3; one with
   expect(content.code).toBe(1)
   await person.run(['stop', '--now', 'content'])
 })
+
+test('J-FILE-2 J-FILE-3 what a job writes can be copied while it runs, while it is suspended, and when it goes on', async () => {
+  writeFileSync(join(person.work, 'writes.py'), writing)
+  await person.run(['run', '-d', '--name', 'writes', '--on', 'practice', '-o', 'out', '--', 'python3', 'writes.py'])
+  const copied = async () => {
+    const { code } = await person.run(['cp', 'writes:out/steps', 'steps.txt'])
+    return code === 0 ? readFileSync(join(person.work, 'steps.txt'), 'utf8').trim().split('\n').length : 0
+  }
+  await expect.poll(copied, patient).toBeGreaterThan(0)
+  const running = await copied()
+  expect((await person.run(['suspend', 'writes'])).code).toBe(0)
+  const suspended = await copied()
+  expect(suspended).toBeGreaterThanOrEqual(running)
+  const { checkpoint } = await show('writes')
+  expect(checkpoint).not.toBe(null)
+  expect((await person.run(['resume', 'writes'])).code).toBe(0)
+  expect(await copied()).toBeGreaterThanOrEqual(suspended)
+  await expect.poll(copied, patient).toBeGreaterThan(suspended)
+  await person.run(['stop', '--now', 'writes'])
+})
+
+const writing = `
+import os, time, portal
+job = portal.job()
+state = job.state(step=0)
+os.makedirs("out", exist_ok=True)
+for step in job.steps(state, "step", 100000):
+    with open("out/steps", "a") as file:
+        file.write(f"{step}\\n")
+    time.sleep(0.02)
+`

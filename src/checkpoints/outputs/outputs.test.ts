@@ -11,7 +11,7 @@ import { readManifest } from '../chain/read.ts'
 import { beginSave } from '../chain/save.ts'
 import { chainOn, noise, someMeta } from '../chain/testing.ts'
 import { memoryStore } from '../memory/index.ts'
-import { archiveOf } from './archive.ts'
+import { archiveOf, archiveSoFar } from './archive.ts'
 import { lookAtOutputs, staysInside } from './look.ts'
 import { packFiles, saveOutputs } from './pack.ts'
 import { restoreOutputs, unpackFiles } from './unpack.ts'
@@ -130,6 +130,42 @@ describe('J-FILE-2 declared outputs of a job that has ended are an archive by th
       for (let part = await reader.read(); !part.done; part = await reader.read());
     }
     await expect(rest()).rejects.toThrow(/^out\/a changed/)
+  })
+})
+
+describe('J-FILE-3 an archive of outputs while they grow', () => {
+  const soFar = async (before: string | null = null) => {
+    const made = await archiveSoFar(from, ['out'], before)
+    if (made === null) throw new Error('nothing is new')
+    return made
+  }
+
+  test('holds each file as far as it was written', async () => {
+    write('out/a', noise(4 << 20, 'a'))
+    const { archive } = await soFar()
+    const reader = archive.getReader()
+    const parts = [(await reader.read()).value as Uint8Array]
+    appendFileSync(join(from, 'out/a'), 'more')
+    for (let part = await reader.read(); !part.done; part = await reader.read()) parts.push(part.value)
+    await unpackFiles(to, pieces(Buffer.concat(parts)))
+    expect((await readFile(join(to, 'out/a'))).equals(noise(4 << 20, 'a'))).toBe(true)
+  })
+
+  test('fails when a file becomes shorter', async () => {
+    write('out/a', noise(4 << 20, 'a'))
+    const { archive } = await soFar()
+    write('out/a', 'short')
+    await expect(buffer(archive)).rejects.toThrow(/^out\/a /)
+  })
+
+  test('is made only where something was written since, and where there is something', async () => {
+    expect(await archiveSoFar(from, ['out'], null)).toBe(null)
+    write('out/a')
+    const { archive, mark } = await soFar()
+    await archive.cancel()
+    expect(await archiveSoFar(from, ['out'], mark)).toBe(null)
+    appendFileSync(join(from, 'out/a'), 'more')
+    await (await soFar(mark)).archive.cancel()
   })
 })
 

@@ -27,24 +27,31 @@ export const saveOutputs = async (
   return changed
 }
 
-/** Writes an archive of what was found. Files that are not what they were when they were found are named. */
+/** What a file may be when it is read, compared with what it was when it was found. */
+type StillGood = (now: BigIntStats, found: BigIntStats) => boolean
+
+/**
+ * Writes an archive of what was found. Files that are not what they were when they were found are named; `good` says what that
+ * means: by default that nothing of them changed, with `grown` that they became no shorter.
+ */
 export const packFiles = async (
   root: string,
   found: readonly Found[],
   write: (bytes: Uint8Array) => Promise<void>,
+  good: StillGood = same,
 ): Promise<readonly RefusedValue[]> => {
   const { add, all } = refusals()
   const buffer = Buffer.allocUnsafeSlow(readBytes)
   for (const entry of found) {
     await write(headOf(entry))
     if (entry.is !== 'file') continue
-    const why = await packFile(join(root, entry.path), entry.stats, buffer, write)
+    const why = await packFile(join(root, entry.path), entry.stats, buffer, write, good)
     if (why) {
       add(entry.path, 'file', why, 'stop writing it in job.on_suspend, or leave it out of the outputs')
       // the archive has a hole now, and the save is refused: the other files are only looked at
       const rest = found.slice(found.indexOf(entry) + 1)
       for (const { path, is, stats } of rest)
-        if (is === 'file' && (await changedSince(join(root, path), stats)))
+        if (is === 'file' && (await changedSince(join(root, path), stats, good)))
           add(
             path,
             'file',
@@ -64,6 +71,7 @@ const packFile = async (
   stats: BigIntStats,
   buffer: Buffer,
   write: (bytes: Uint8Array) => Promise<void>,
+  good: StillGood,
 ): Promise<string | null> => {
   let file
   try {
@@ -72,7 +80,7 @@ const packFile = async (
     return `cannot be read (${(error as NodeJS.ErrnoException).code})`
   }
   try {
-    if (!same(await file.stat({ bigint: true }), stats)) return 'changed before it was read'
+    if (!good(await file.stat({ bigint: true }), stats)) return 'changed before it was read'
     const size = Number(stats.size)
     for (let at = 0; at < size;) {
       const { bytesRead } = await file.read(buffer, 0, Math.min(readBytes, size - at), at)
@@ -82,7 +90,7 @@ const packFile = async (
     }
     const padding = (blockBytes - (size % blockBytes)) % blockBytes
     if (padding > 0) await write(Buffer.alloc(padding))
-    return same(await file.stat({ bigint: true }), stats) ? null : 'changed while it was read'
+    return good(await file.stat({ bigint: true }), stats) ? null : 'changed while it was read'
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code
     if (code === 'EIO') return 'cannot be read (EIO)'
@@ -92,15 +100,18 @@ const packFile = async (
   }
 }
 
-const changedSince = async (path: string, stats: BigIntStats): Promise<boolean> => {
+const changedSince = async (path: string, stats: BigIntStats, good: StillGood): Promise<boolean> => {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => null)
   if (!file) return true
   try {
-    return !same(await file.stat({ bigint: true }), stats)
+    return !good(await file.stat({ bigint: true }), stats)
   } finally {
     await file.close()
   }
 }
+
+/** The same file, which was written on at most at its end: what was found of it is still there. */
+export const grown: StillGood = (now, found) => now.ino === found.ino && now.dev === found.dev && now.size >= found.size
 
 const same = (a: BigIntStats, b: BigIntStats): boolean =>
   a.ino === b.ino && a.dev === b.dev && a.size === b.size && a.mtimeNs === b.mtimeNs && a.ctimeNs === b.ctimeNs

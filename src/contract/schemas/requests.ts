@@ -116,6 +116,11 @@ export const outputsQuery = z.strictObject({
   path: insidePath.optional().describe('one declared output, or a file inside it; left out: all'),
 })
 
+/** What an agent sends while its job runs is not yet all of it. */
+export const outputsSentQuery = z.strictObject({
+  so_far: z.literal('true').optional().describe('as far as they are written: the job still runs'),
+})
+
 export const offersQuery = z.strictObject({
   on: pattern.optional(),
   cpus: z.coerce.number<string | number>().gt(0).max(4096).optional(),

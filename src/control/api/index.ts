@@ -16,6 +16,7 @@ import type { ControlApi } from '../http/api.ts'
 import { doctor } from './doctor.ts'
 import { followEvents, followLog, readLog, type Happenings } from './follow.ts'
 import { Jobs } from './jobs.ts'
+import { outputsOf } from './outputs.ts'
 import { checkpointRow, decisionView, eventView, inOneSentence, offerView, refusedOf, whyOf, whyView } from './views.ts'
 
 export interface ApiOptions {
@@ -123,11 +124,7 @@ export function openApi(options: ApiOptions): ControlApi {
       yield* followEvents(store, happenings, after ?? (await lastSeq(context)), subject, signal)
     },
 
-    async outputsOf(ref) {
-      const { job, attempts } = await worldOf(ref)
-      const sent = attempts.findLast(({ id }) => job.spec.outputs.length > 0 && context.outputsIn(id))
-      return { attempt: sent?.id ?? null, declared: job.spec.outputs }
-    },
+    outputsOf: async (ref) => outputsOf(context, await worldOf(ref)),
 
     offers: (query) => offers(context, query),
     async connections() {

@@ -17,6 +17,8 @@ export interface Chains {
   newest(jobId: string): Promise<Newest>
   /** The end of a log that lies beside a checkpoint, in pieces; each is used before the next is asked for. */
   lastLog(jobId: string, manifest: Manifest): AsyncIterable<Uint8Array>
+  /** The archive of declared outputs that a checkpoint carries, in pieces as above; null: it carries none. */
+  outputs(jobId: string, slot: number): Promise<AsyncIterable<Uint8Array> | null>
   list(jobId: string): Promise<readonly Manifest[]>
   /** Drops what no longer serves: everything before this slot, whose every hash was checked; null: all of the job. */
   collect(jobId: string, verified: number | null): Promise<void>

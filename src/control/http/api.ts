@@ -56,8 +56,8 @@ export interface ControlApi {
   /** @param after the seq behind which to begin; null: only what comes. Pulled, like the log. */
   followEvents(after: number | null, subject: string | null, signal: AbortSignal): AsyncIterable<EventView>
 
-  /** Which attempt's outputs are the job's now, and which paths were declared; the bytes were sent by its agent. */
-  outputsOf(ref: string): Promise<{ readonly attempt: string | null; readonly declared: readonly string[] }>
+  /** What the job's outputs are now, and which paths were declared. */
+  outputsOf(ref: string): Promise<OutputsNow>
 
   offers(query: OffersQuery): Promise<OffersView>
   connections(): Promise<ConnectionsView>
@@ -92,6 +92,14 @@ export interface AgentGateway {
   mayWrite(agentId: string, attemptId: string): Promise<boolean>
   /** The outputs of an attempt arrived whole and are kept. */
   stored(agentId: string, attemptId: string, bytes: number): Promise<void>
+}
+
+export interface OutputsNow {
+  /** the name of the archive; null: there is none yet */
+  readonly archive: string | null
+  /** those that a checkpoint carries, to be kept under that name; null: an agent sent the archive */
+  readonly bytes: AsyncIterable<Uint8Array> | null
+  readonly declared: readonly string[]
 }
 
 export interface AgentLink {

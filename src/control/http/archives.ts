@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { list, Pack, type ReadEntry } from 'tar'
 import { limits } from '../../contract/schemas.ts'
-import { receiveFile, removePartial, type Received } from './receive.ts'
+import { keepFile, receiveFile, removePartial, type Received } from './receive.ts'
 
 /** Working directories by the sha256 of their archive. */
 export interface Workdirs {
@@ -18,15 +18,19 @@ export interface Workdirs {
   remove(sha256: string): Promise<void>
 }
 
-/** Declared outputs, an archive an attempt: the newest that its agent sent. */
+/** The name under which the outputs of an attempt lie that still runs. */
+export const soFar = (attempt: string): string => `${attempt}.so-far`
+
+/** Declared outputs by the name of their archive: an attempt's as it left them, those so far, or a checkpoint's. */
 export interface Outputs {
   /** @param still asked once they are whole, before they replace the ones before: throws when the attempt is over */
-  receive(incoming: IncomingMessage, attempt: string, still: () => Promise<void>): Promise<Received>
+  receive(incoming: IncomingMessage, name: string, still: () => Promise<void>): Promise<Received>
   /** @param path a declared output or something inside it; null: all. Answers null when there is no such thing. */
-  read(attempt: string, path: string | null): Promise<Opened | null>
-  remove(attempt: string): Promise<void>
-  /** Whether an attempt has sent any. */
-  kept(attempt: string): boolean
+  read(name: string, path: string | null): Promise<Opened | null>
+  /** Keeps those that a checkpoint carries, so that parts of them can be read. */
+  take(name: string, pieces: AsyncIterable<Uint8Array>): Promise<void>
+  remove(name: string): Promise<void>
+  kept(name: string): boolean
 }
 
 export interface Opened {
@@ -51,13 +55,14 @@ export async function openWorkdirs(folder: string): Promise<Workdirs> {
 /** @param folder created when it is needed, private */
 export async function openOutputs(folder: string): Promise<Outputs> {
   await removePartial(folder)
-  const file = (attempt: string) => join(folder, `${attempt}.tar`)
+  const file = (name: string) => join(folder, `${name}.tar`)
   return {
-    receive: (incoming, attempt, still) =>
-      receiveFile(incoming, { folder, name: `${attempt}.tar`, limitBytes: limits.outputs, sha256: null, still }),
-    read: (attempt, path) => (path === null ? openFile(file(attempt)) : openPart(file(attempt), path)),
-    remove: (attempt) => rm(file(attempt), { force: true }),
-    kept: (attempt) => existsSync(file(attempt)),
+    receive: (incoming, name, still) =>
+      receiveFile(incoming, { folder, name: `${name}.tar`, limitBytes: limits.outputs, sha256: null, still }),
+    read: (name, path) => (path === null ? openFile(file(name)) : openPart(file(name), path)),
+    take: (name, pieces) => keepFile(pieces, folder, `${name}.tar`),
+    remove: (name) => rm(file(name), { force: true }),
+    kept: (name) => existsSync(file(name)),
   }
 }
 

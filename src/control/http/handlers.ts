@@ -8,7 +8,7 @@ import type { routes } from '../../contract/routes.ts'
 import type { EventView, Wire } from '../../contract/schemas.ts'
 import type { Asker } from '../../core/jobs/model.ts'
 import type { AgentGateway, ControlApi, LogPiece, LogPosition } from './api.ts'
-import type { Opened, Outputs, Workdirs } from './archives.ts'
+import { soFar, type Opened, type Outputs, type Workdirs } from './archives.ts'
 import type { SentEvent, Streams } from './streams.ts'
 
 type Routes = typeof routes
@@ -79,13 +79,14 @@ export function createHandlers({ api, agents, workdirs, outputs, streams, openap
       await streams.events(outgoing, (signal) => logEvents(api.followLog(id, from, signal)))
     },
     readOutputs: async ({ params, query, outgoing }) => {
-      const { attempt, declared } = await api.outputsOf(params.ref)
+      const { archive, bytes, declared } = await api.outputsOf(params.ref)
       const path = query.path ?? null
-      const opened = attempt === null ? null : await outputs.read(attempt, path)
+      if (archive !== null && bytes !== null && !outputs.kept(archive)) await outputs.take(archive, bytes)
+      const opened = archive === null ? null : await outputs.read(archive, path)
       if (opened === null)
         throw portalError('output_not_found', {
           job: params.ref,
-          path: path ?? 'yet',
+          path: path === null ? 'yet' : isDeclared(path, declared) ? `${path} yet` : path,
           declared: declared.length > 0 ? declared : 'none',
         })
       await sendFile(outgoing, opened, 'application/x-tar')
@@ -134,17 +135,29 @@ export function createHandlers({ api, agents, workdirs, outputs, streams, openap
       if (opened === null) throw portalError('workdir_not_found', { sha256: params.sha256 })
       await sendFile(outgoing, opened, 'application/octet-stream')
     },
-    agentOutputs: async ({ params, agent, incoming }) => {
+    agentOutputs: async ({ params, query, agent, incoming }) => {
       const refuse = async () => {
         if (!(await agents.mayWrite(agent, params.id)))
           throw portalError('not_yours', { what: `the attempt ${params.id}` })
       }
       await refuse()
+      if (query.so_far !== undefined) {
+        const { bytes } = await outputs.receive(incoming, soFar(params.id), refuse)
+        return { bytes }
+      }
       const { bytes } = await outputs.receive(incoming, params.id, refuse)
+      await outputs.remove(soFar(params.id))
       await agents.stored(agent, params.id, bytes)
       return { bytes }
     },
   }
+}
+
+/** Whether a path lies in a declared output, as both may be written. */
+function isDeclared(path: string, declared: readonly string[]): boolean {
+  const plain = (text: string) => text.replace(/^(\.\/)+/, '').replace(/\/+$/, '')
+  const wanted = plain(path)
+  return declared.map(plain).some((one) => wanted === one || wanted.startsWith(`${one}/`))
 }
 
 /** `TOKEN:OFFSET`; null: the beginning. */

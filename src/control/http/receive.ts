@@ -75,6 +75,25 @@ export async function receiveFile(incoming: IncomingMessage, upload: Upload): Pr
   }
 }
 
+/** Keeps what comes in pieces under a name, once it is whole and durable; nothing is left behind where it fails. */
+export async function keepFile(pieces: AsyncIterable<Uint8Array>, folder: string, name: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const partial = join(folder, `${partialPrefix}${randomUUID()}`)
+  const file = await open(partial, 'wx', 0o600)
+  try {
+    try {
+      for await (const bytes of pieces) await file.writeFile(bytes)
+      await file.datasync()
+    } finally {
+      await file.close()
+    }
+    await rename(partial, join(folder, name))
+  } catch (error) {
+    await rm(partial, { force: true })
+    throw error
+  }
+}
+
 const partialPrefix = '.incoming-'
 
 /** Removes what uploads left behind that a crash cut off. Called before any upload begins. */

@@ -23,6 +23,8 @@ export interface Memory {
   readonly acts: PracticeAct[]
   readonly said: ToControl[]
   readonly links: AgentLink[]
+  /** what a checkpoint of any job carries of outputs */
+  carried: AsyncIterable<Uint8Array> | null
   readonly stored: { agentId: string; attemptId: string; bytes: number }[]
   /** how many sessions of agents were closed */
   closedSessions: number
@@ -105,6 +107,7 @@ export function createMemory(): { memory: Memory; api: ControlApi; agents: Agent
     acts: [],
     said: [],
     links: [],
+    carried: null,
     stored: [],
     closedSessions: 0,
     accepted: true,
@@ -207,7 +210,7 @@ export function createMemory(): { memory: Memory; api: ControlApi; agents: Agent
         } else await until(signal)
       }
     },
-    outputsOf: async (ref) => ({ attempt: `${find(ref).id}.1`, declared: ['out'] }),
+    outputsOf: async (ref) => ({ archive: `${find(ref).id}.1`, bytes: memory.carried, declared: ['out'] }),
     offers: async () => ({ at: 1, offers: [], failed: [] }),
     connections: async () => ({ connections: [] }),
     doctor: async () => ({ checks: [] }),

@@ -162,7 +162,9 @@ describe('outputs', () => {
     await expect(served.client.readOutputs({ params })).rejects.toMatchObject({ code: 'output_not_found', exitCode: 4 })
     await agent.agentOutputs({ params: { id: 'job-1.1' }, upload: await archive() })
     const missing = served.client.readOutputs({ params, query: { path: 'ou' } })
-    await expect(missing).rejects.toThrow('job nightly has no output ou')
+    await expect(missing).rejects.toThrow(/has no output ou$/)
+    const awaited = served.client.readOutputs({ params, query: { path: './out/later' } })
+    await expect(awaited).rejects.toThrow(/has no output .*out\/later yet$/)
   })
 
   test('J-SAFE-2 of an old attempt are refused, also one that became old while it sent', async () => {
@@ -181,6 +183,25 @@ describe('outputs', () => {
     })
     expect(served.memory.stored).toEqual([])
     expect(await kept('outputs')).toEqual([])
+  })
+
+  test('J-FILE-3 so far are kept beside those of the end, which take their place; nobody is told that they are all', async () => {
+    await agent.agentOutputs({ params: { id: 'job-1.1' }, query: { so_far: 'true' }, upload: await archive() })
+    expect(served.memory.stored).toEqual([])
+    expect(await kept('outputs')).toEqual(['job-1.1.so-far.tar'])
+    await agent.agentOutputs({ params: { id: 'job-1.1' }, upload: await archive() })
+    expect(await kept('outputs')).toEqual(['job-1.1.tar'])
+  })
+
+  test('J-FILE-2 that a checkpoint carries are read as those that an agent sent', async () => {
+    const whole = await archive()
+    served.memory.carried = (async function* () {
+      yield whole.subarray(0, 700)
+      yield whole.subarray(700)
+    })()
+    expect(await read('output.txt')).toEqual(['output.txt 7'])
+    // kept: it is not asked for its bytes again
+    expect(await read('out/a.txt')).toEqual(['out/a.txt 1'])
   })
 
   test('replace the ones before', async () => {
