@@ -12,6 +12,7 @@ import {
 import { second, type Duration } from '../core/time/index.ts'
 import type { Around } from './around.ts'
 import { Attempt } from './attempt.ts'
+import { Growing } from './growing.ts'
 import { jumpWatch, nowOf } from './clock.ts'
 import { easeMoves } from './keeper/cgroup.ts'
 import { Link } from './link.ts'
@@ -38,6 +39,7 @@ export type AgentParts = Omit<Around, 'notice' | 'send' | 'ready' | 'changed'> &
 export class Agent {
   readonly #parts: AgentParts
   readonly #around: Around
+  readonly #growing: Growing
   readonly #link: Link
   #bootstrap: Bootstrap
   readonly #attempts = new Map<string, Attempt>()
@@ -83,6 +85,7 @@ export class Agent {
         })
       },
     }
+    this.#growing = new Growing(this.#around)
     this.#jump = jumpWatch(parts.clocks)
     this.#heardAt = nowOf(parts.clocks).boot
   }
@@ -191,6 +194,7 @@ export class Agent {
     this.#lookForNotice()
     for (const [id, attempt] of this.#attempts) {
       attempt.tick()
+      this.#growing.tick(attempt)
       if (attempt.isForgotten) this.#attempts.delete(id)
     }
     this.#report()

@@ -7,7 +7,7 @@ import type { Around } from './around.ts'
 import { Body, killEvery_ms } from './body.ts'
 import { nowOf } from './clock.ts'
 import { Conversation } from './conversation.ts'
-import { deliver, Growing } from './deliver.ts'
+import { deliver } from './deliver.ts'
 import { undeclaredChanges } from './files.ts'
 import type { KeeperFolder } from './keeper/index.ts'
 import { Leasing } from './leasing.ts'
@@ -36,7 +36,6 @@ export class Attempt {
   readonly #shipper: LogShipper
   readonly #meter = new Meter()
   readonly #conversation: Conversation
-  readonly #growing = new Growing()
   #state: AttemptState
   readonly #body: Body
   #workReady: boolean
@@ -162,7 +161,6 @@ export class Attempt {
     if (this.#forgotten) return
     this.renew()
     this.ship()
-    this.#growing.tick(this, this.#around)
     this.wake()
   }
 

@@ -1,8 +1,9 @@
-import { archiveOf, archiveSoFar } from '../checkpoints/index.ts'
+import { archiveOf } from '../checkpoints/index.ts'
 import type { Around } from './around.ts'
 import type { Attempt } from './attempt.ts'
 
-const put = async (
+/** @param more behind the path */
+export const put = async (
   { bootstrap }: Around,
   attempt: string,
   archive: ReadableStream<Uint8Array>,
@@ -52,46 +53,4 @@ export const deliver = async (attempt: Attempt, around: Around): Promise<boolean
     await pause(Math.min(100 * 2 ** Math.min(tries, 6), 5000) * (0.75 + Math.random() / 2))
   }
   return false
-}
-
-/** Declared outputs are looked at this often while the job runs; after a long sending less often. */
-const lookEvery_ms = 5000
-/** Sending takes at most one part in so many of the time. */
-const shareOfTime = 20
-
-/**
- * Declared outputs on their way home while the job runs, as they grow (J-FILE-3): whole each time, where something was written since
- * the last time. What could not be sent is sent with the next look; nothing waits for it.
- */
-export class Growing {
-  #mark: string | null = null
-  #next_ms = 0
-  #sending = false
-
-  /** Once a second. */
-  tick(attempt: Attempt, around: Around): void {
-    const now = around.clocks.monotonic()
-    const { start, ran, held, saving } = attempt.state
-    if (!start || start.outputs.length === 0 || !ran || held || saving || !attempt.isAlive) return
-    if (this.#sending || now < this.#next_ms || !around.ready()) return
-    this.#sending = true
-    void this.#send(attempt, around, start.outputs).finally(() => {
-      this.#sending = false
-      const took = around.clocks.monotonic() - now
-      this.#next_ms = around.clocks.monotonic() + Math.max(lookEvery_ms, shareOfTime * took)
-    })
-  }
-
-  async #send(attempt: Attempt, around: Around, outputs: readonly string[]): Promise<void> {
-    const id = attempt.state.attempt
-    try {
-      const made = await archiveSoFar(attempt.work, outputs, this.#mark)
-      if (made === null) return
-      const { ok, status } = await put(around, id, made.archive, '?so_far=true')
-      if (ok) this.#mark = made.mark
-      else around.log.info({ attempt: id, status }, 'the outputs so far were not accepted')
-    } catch (error) {
-      around.log.debug({ attempt: id, error: (error as Error).message }, 'the outputs so far could not be sent')
-    }
-  }
 }
