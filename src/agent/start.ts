@@ -19,6 +19,8 @@ export const provide = async ({ state, folder, work }: Attempt, { bootstrap }: A
     if (error instanceof ArchiveError && error.final) return error.message
     throw error
   }
+  // most often the lease is still under way: what the disk takes is spared later
+  layOut(folder)
   await saveListing(join(folder, 'files.json'), await listFiles(work))
   return null
 }

@@ -366,7 +366,7 @@ test('a full disk on the machine: orders are taken on when there is room again',
     machine.start()
     control.order('job1.1', 1, run(jobStart(sh('echo ran; exit 5'))))
     const log = join(machine.folder, 'agent.jsonl')
-    await until(() => existsSync(log) && /could not be taken on yet/.test(readFileSync(log, 'utf8')))
+    await until(() => existsSync(log) && /ENOSPC/.test(readFileSync(log, 'utf8')))
     rmSync(filler)
     expect((await control.reported('job1.1', ({ exit }) => exit)).exit?.code).toBe(5)
     await until(() => control.log('job1.1') === 'ran\n')
