@@ -1,5 +1,5 @@
 /** `node agent.js BOOTSTRAP_FILE`: the machine's side. Its folder is that file's; all that it knows lies there. */
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { pino } from 'pino'
 import { type CheckpointStore, directoryStore } from '../checkpoints/index.ts'
@@ -20,9 +20,18 @@ if (file === undefined) {
 const path = resolve(file)
 const data = dirname(path)
 mkdirSync(data, { recursive: true, mode: 0o700 })
+const logFile = openSync(join(data, 'agent.jsonl'), 'a', 0o600)
+/** A line that a full disk does not take is lost: jobs matter more than what is told of them. */
+function logLine(line: string): void {
+  try {
+    writeSync(logFile, line)
+  } catch {
+    // nowhere to say so
+  }
+}
 const log = pino(
   { base: null, redact: ['token', 'key', '*.token', '*.key'] },
-  pino.destination({ dest: join(data, 'agent.jsonl'), sync: true, mode: 0o600 }),
+  { write: logLine },
 )
 const sayAndEnd = (error: unknown): never => {
   log.fatal({ err: error }, 'the agent cannot go on')

@@ -238,7 +238,7 @@ export const errors = {
     status: 409,
     exit: 1,
     message: 'a control plane (process {pid}) runs on the data directory {home} already',
-    advice: 'Use it as it is, or stop it first.',
+    advice: 'Use it as it is. If commands do not find it, end it with `kill {pid}`: the next command starts one, and jobs run on.',
   },
   too_many_streams: {
     status: 429,
@@ -269,6 +269,12 @@ export const errors = {
     exit: 1,
     message: 'the data directory {home} is not safe to use: {problem}',
     advice: '{hint}',
+  },
+  home_unusable: {
+    status: 500,
+    exit: 1,
+    message: '{home} cannot be used to keep data in: {problem}',
+    advice: 'Set PORTAL_HOME to a directory of your own.',
   },
   protocol_unknown: {
     status: 502,

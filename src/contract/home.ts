@@ -2,9 +2,9 @@
  * Where Portal keeps everything, and how a command finds the control plane that serves it. Small on purpose: every command
  * loads it. What creates and guards the directory stands in `control/home.ts`.
  */
-import { readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { portalError } from './errors.ts'
 
 /** What a control plane writes into `serve.json` once it listens. */
@@ -23,12 +23,58 @@ export function homeDirectory(
   platform: string = process.platform,
 ): string {
   if (env['PORTAL_HOME']) return resolve(env['PORTAL_HOME'])
-  const user = env['HOME'] || homedir()
+  const user = userHome(env)
+  if (user === null)
+    throw portalError('home_unusable', { home: 'a home directory', problem: 'HOME is not set, and this user has none' })
   if (platform === 'darwin') return join(user, 'Library', 'Application Support', 'portal')
   // a relative XDG_DATA_HOME is to be ignored (XDG base directory specification)
   const data = env['XDG_DATA_HOME']
   return data?.startsWith('/') ? join(data, 'portal') : join(user, '.local', 'share', 'portal')
 }
+
+/** The home directory of who asks; null in containers, often: a number that no name belongs to. */
+export function userHome(env: Readonly<Record<string, string | undefined>>): string | null {
+  if (env['HOME']) return env['HOME']
+  try {
+    return homedir()
+  } catch {
+    return null
+  }
+}
+
+/** Makes the data directory, private, where it is missing. Throws `home_unusable` with the reason. */
+export function makeHome(home: string): void {
+  try {
+    makeFolder(home)
+  } catch (error) {
+    throw portalError('home_unusable', { home, problem: whyNot(error as NodeJS.ErrnoException) })
+  }
+}
+
+// `recursive` never comes back where a folder cannot be made though the one above is there (/proc)
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST' && statSync(path).isDirectory()) return
+    if (code !== 'ENOENT' || existsSync(dirname(path))) throw error
+    makeFolder(dirname(path))
+    makeFolder(path)
+  }
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  EEXIST: 'it is no directory',
+  ENOTDIR: 'it lies under something that is no directory',
+  EACCES: 'this user may not make it',
+  EPERM: 'this user may not make it',
+  EROFS: 'its disk is read-only',
+  ENOSPC: 'there is no room left on its disk',
+  ENAMETOOLONG: 'its name is too long',
+}
+const whyNot = ({ code = '', message }: NodeJS.ErrnoException): string =>
+  reasons[code] ?? `it cannot be made (${code || message})`
 
 /** Which files of the data directory are whose. */
 export const homeFiles = {

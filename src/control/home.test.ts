@@ -37,6 +37,15 @@ test('eight that start at once draw one token', async () => {
   expect(await readdir(home)).toEqual(['token'])
 })
 
+test('one that cannot be made is refused with the reason, also where making folders never comes to an end', async () => {
+  const file = join(folder, 'file')
+  await writeFile(file, '')
+  await expect(openHome(file)).rejects.toThrow('it is no directory')
+  await expect(openHome(join(file, 'below', 'it'))).rejects.toThrow('it lies under something that is no directory')
+  await expect(openHome(join(folder, 'x'.repeat(300)))).rejects.toThrow('its name is too long')
+  await expect(openHome('/proc/portal/home')).rejects.toMatchObject({ code: 'home_unusable', exitCode: 1 })
+})
+
 test('one that others may write into is refused; one that they may read is made private', async () => {
   await mkdir(home, { recursive: true })
   await chmod(home, 0o777)

@@ -1,9 +1,9 @@
 /** The data directory: created private, refused when others could write into it; its token, and who serves it. */
 import { randomBytes } from 'node:crypto'
-import { chmod, link, lstat, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
+import { chmod, link, lstat, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { portalError } from '../contract/errors.ts'
-import { homeFiles, type Serving } from '../contract/home.ts'
+import { homeFiles, makeHome, type Serving } from '../contract/home.ts'
 
 export interface Home {
   readonly path: string
@@ -21,7 +21,7 @@ export interface Home {
  * take every job and every token.
  */
 export async function openHome(path: string): Promise<Home> {
-  await mkdir(path, { recursive: true, mode: 0o700 })
+  makeHome(path)
   await refuseUnsafe(path)
   const token = await tokenOf(homeFiles.token(path))
   return {

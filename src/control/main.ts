@@ -1,7 +1,6 @@
 /** The control plane: the only place where its parts are joined. Started by `portal serve`, or by any command that finds none. */
-import { existsSync } from 'node:fs'
+import { existsSync, writeSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { userInfo } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import pino from 'pino'
@@ -23,7 +22,7 @@ import { connect, keepSeen, readInstallation } from './installation.ts'
 import { agentToken, masterKey } from './keys.ts'
 import { Logs } from './logs.ts'
 import { listenAgain } from './port.ts'
-import { systemClock, systemRandom } from './system.ts'
+import { systemClock, systemRandom, userName } from './system.ts'
 import { version } from './version.ts'
 
 const { values: flags } = parseArgs({
@@ -41,10 +40,19 @@ const program = (bundled: string, source: string): string => {
   return existsSync(here(`./${bundled}`)) ? here(`./${bundled}`) : here(source)
 }
 
+/** A line that a full disk does not take is lost: jobs matter more than what is told of them. */
+function logLine(line: string): void {
+  try {
+    writeSync(1, line)
+  } catch {
+    // nowhere to say so
+  }
+}
+
 async function serve(): Promise<void> {
   const home = await openHome(homeDirectory())
   const lock = takeLock(homeFiles.lock(home.path), Date.now())
-  const log = pino({ level: process.env.PORTAL_LOG_LEVEL ?? 'info', base: { pid: process.pid } })
+  const log = pino({ level: process.env.PORTAL_LOG_LEVEL ?? 'info', base: { pid: process.pid } }, { write: logLine })
   const key = masterKey(home.path)
   const store = await openStore(flags.store ?? process.env.PORTAL_STORE ?? homeFiles.database(home.path))
   const installation = await readInstallation(store, systemClock, systemRandom)
@@ -116,7 +124,7 @@ async function serve(): Promise<void> {
     }),
     agents: openGateway({ key, store, agents, stored: (jobId) => engine.wake(jobId), closed: () => stopping }),
     token: home.token,
-    person: userInfo().username,
+    person: userName(),
     version: version(),
     folders: { workdirs: homeFiles.workdirs(home.path), outputs: homeFiles.outputs(home.path) },
     log,

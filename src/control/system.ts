@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { userInfo } from 'node:os'
 import type { Clock, Random } from './ports.ts'
 
 /** setTimeout takes no more than this; longer waits are asked for again. */
@@ -18,4 +19,13 @@ const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 
 export const systemRandom: Random = {
   letters: (count) => Array.from(randomBytes(count), (byte) => alphabet[byte % 32]).join(''),
+}
+
+/** By which name a person's acts are recorded; in containers a user often has none. */
+export const userName = (): string => {
+  try {
+    return userInfo().username
+  } catch {
+    return `user ${process.getuid?.() ?? ''}`.trim()
+  }
 }

@@ -1,9 +1,10 @@
-import { existsSync, globSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, globSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { homeFiles } from '../../src/contract/home.ts'
 import type { PortalError } from '../../src/contract/errors.ts'
 import { mountSmallDisk, whyNoSmallDisk, type SmallDisk } from '../support/disk.ts'
+import { patient } from '../support/portal.ts'
 import { Trial } from './faults.ts'
 import { Installation } from './support.ts'
 
@@ -106,6 +107,43 @@ test.skipIf(noDisk !== null)(
       await trial.finish(await trial.job.state('suspended'))
       await trial.wasSeamless()
     } finally {
+      await full.close()
+    }
+  },
+)
+
+test.skipIf(noDisk !== null)(
+  'K-STORE-2 a full data directory: what needs room is refused by name, the control plane and the jobs go on, and all works once there is room',
+  async () => {
+    const full = await Installation.open((home) => mountSmallDisk(home, 16).remove)
+    const { person } = full
+    const filler = join(full.home, 'filler')
+    try {
+      const loop = 'while :; do echo line; sleep 0.02; done'
+      expect(await person.run(['run', '--detach', '--name', 'steady', '--', 'sh', '-c', loop])).toMatchObject({ code: 0 })
+      await expect.poll(async () => (await person.run(['logs', 'steady'])).stdout, patient).toContain('line')
+      const serving = person.servingPid()
+      expect(() => {
+        for (;;) appendFileSync(filler, Buffer.alloc(512))
+      }).toThrow('ENOSPC')
+
+      for (const words of [
+        ['run', '--name', 'other', '--', 'true'],
+        ['suspend', 'steady'],
+      ]) {
+        const { code, stderr } = await person.run(words)
+        expect(code).toBe(1)
+        expect(stderr).toMatch(/no room left on the disk/)
+      }
+      expect((await person.run(['ps'])).stdout).toMatch(/steady +running/)
+      expect(person.servingPid()).toBe(serving)
+
+      rmSync(filler)
+      expect(await person.run(['run', '--name', 'other', '--', 'echo', 'hi'])).toMatchObject({ code: 0, stdout: 'hi\n' })
+      expect((await person.run(['ps'])).stdout).toMatch(/steady +running/)
+      expect(await person.run(['stop', '--now', 'steady'])).toMatchObject({ code: 0 })
+    } finally {
+      rmSync(filler, { force: true })
       await full.close()
     }
   },

@@ -101,8 +101,15 @@ export class Installation {
     const log = homeFiles.log(this.home)
     await new Promise<void>((settle, reject) => {
       let said = ''
+      const keep = (bytes: Buffer) => {
+        try {
+          if (existsSync(this.home)) appendFileSync(log, bytes)
+        } catch (error) {
+          if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+        }
+      }
       child.stdout?.on('data', (bytes: Buffer) => {
-        if (existsSync(this.home)) appendFileSync(log, bytes)
+        keep(bytes)
         if (said.includes('the control plane serves')) return
         said += bytes.toString()
         if (said.includes('the control plane serves')) settle()

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
-import { closeSync, existsSync, fchmodSync, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, fchmodSync, openSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createClient, type Client } from '../../contract/client.ts'
 import { PortalError } from '../../contract/errors.ts'
-import { homeFiles, readToken, type Serving } from '../../contract/home.ts'
+import { homeFiles, makeHome, readToken, type Serving } from '../../contract/home.ts'
 import type { Cli } from '../context.ts'
 import { failed } from '../failure.ts'
 import { progress } from '../progress.ts'
@@ -38,7 +38,7 @@ export const controlProgram = (): string => {
  * @throws PortalError `start_failed` with the end of its log
  */
 export const startControlPlane = async (cli: Cli, home: string, args: readonly string[] = []): Promise<Client> => {
-  mkdirSync(home, { recursive: true, mode: 0o700 })
+  makeHome(home)
   const file = homeFiles.log(home)
   const log = openSync(file, 'a', 0o600)
   fchmodSync(log, 0o600)

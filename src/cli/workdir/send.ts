@@ -1,7 +1,7 @@
 import { lstat } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import type { Client } from '../../contract/client.ts'
+import { userHome } from '../../contract/home.ts'
 import type { Cli } from '../context.ts'
 import { homeOf } from '../control/reach.ts'
 import { failed, usage } from '../failure.ts'
@@ -28,7 +28,7 @@ export const lookAtWorkdir = async (
       `${directory} lies in Portal's data directory, which holds its keys`,
       'go into the folder of your project',
     )
-  if (asked === undefined && isTooMuch(directory, cli.env['HOME'] || homedir()))
+  if (asked === undefined && isTooMuch(directory, userHome(cli.env)))
     throw usage(
       `${directory} is not sent along as a working directory without being named`,
       'go into the folder of your project, name one with --workdir DIR, or send nothing with --no-workdir',
@@ -44,8 +44,8 @@ export const lookAtWorkdir = async (
   }
 }
 
-const isTooMuch = (directory: string, home: string): boolean =>
-  directory === dirname(directory) || resolve(home) === directory
+const isTooMuch = (directory: string, home: string | null): boolean =>
+  directory === dirname(directory) || (home !== null && resolve(home) === directory)
 
 const tellLeftOut = (cli: Cli, { leftOut }: Listing): void => {
   for (const { path, why } of leftOut.slice(0, namedAtMost))

@@ -47,7 +47,15 @@ export class Engine {
         this.#sights.renewAsked(attemptId, nonce)
         this.wake(jobIdOf(attemptId))
       },
-      log: (attemptId, offset, bytes) => context.logs.append(attemptId, offset, bytes),
+      log: (attemptId, offset, bytes) => {
+        try {
+          return context.logs.append(attemptId, offset, bytes)
+        } catch (error) {
+          // a full disk, say: nothing is acknowledged, so it is sent again; the agent has more to tell than its log
+          context.log.warn({ attempt: attemptId, err: error }, 'a piece of a log could not be kept; it comes again')
+          return 0
+        }
+      },
     })
   }
 

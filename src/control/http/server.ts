@@ -42,6 +42,13 @@ export interface ServerOptions {
   readonly verifyAnswers?: boolean
 }
 
+/** A full disk is no fault of Portal's: said as what it is, wherever it was met. */
+const noRoom = (error: Error): PortalError | null => {
+  const { code, path } = error as NodeJS.ErrnoException
+  const full = code === 'store_full' || code === 'ENOSPC' || code === 'EDQUOT'
+  return full ? portalError('disk_full', { path: path ?? 'the data directory' }) : null
+}
+
 export interface HttpServer {
   /** `http://127.0.0.1:PORT` */
   readonly url: string
@@ -135,7 +142,7 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
     const request = requestIds.get(incoming) ?? 'unknown'
     if (!(error instanceof PortalError)) log.error({ request, err: error }, 'request failed')
     if (outgoing.headersSent || outgoing.destroyed) return RESPONSE_ALREADY_SENT
-    return errorAnswer(error instanceof PortalError ? error : portalError('internal', { request }))
+    return errorAnswer(error instanceof PortalError ? error : (noRoom(error) ?? portalError('internal', { request })))
   })
 
   const server = createAdaptorServer({

@@ -94,8 +94,16 @@ function machineEnvironment(machineId: string, folder: string): NodeJS.ProcessEn
     ...env,
     HOME: join(folder, 'home'),
     TMPDIR: join(folder, 'tmp'),
-    // packages that a person installed for Python count as part of the machine's image
-    PYTHONUSERBASE: process.env.PYTHONUSERBASE ?? join(homedir(), '.local'),
+    ...pythonPackages(),
     [machineMark]: machineId,
+  }
+}
+
+/** Packages that a person installed for Python count as part of the machine's image. In containers a user often has no home. */
+const pythonPackages = (): Record<string, string> => {
+  try {
+    return { PYTHONUSERBASE: process.env.PYTHONUSERBASE ?? join(homedir(), '.local') }
+  } catch {
+    return {}
   }
 }
