@@ -29,10 +29,7 @@ function logLine(line: string): void {
     // nowhere to say so
   }
 }
-const log = pino(
-  { base: null, redact: ['token', 'key', '*.token', '*.key'] },
-  { write: logLine },
-)
+const log = pino({ base: null, redact: ['token', 'key', '*.token', '*.key'] }, { write: logLine })
 const sayAndEnd = (error: unknown): never => {
   log.fatal({ err: error }, 'the agent cannot go on')
   console.error(error instanceof Error ? (error.stack ?? error.message) : String(error))

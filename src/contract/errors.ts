@@ -238,7 +238,8 @@ export const errors = {
     status: 409,
     exit: 1,
     message: 'a control plane (process {pid}) runs on the data directory {home} already',
-    advice: 'Use it as it is. If commands do not find it, end it with `kill {pid}`: the next command starts one, and jobs run on.',
+    advice:
+      'Use it as it is. If commands do not find it, end it with `kill {pid}`: the next command starts one, and jobs run on.',
   },
   too_many_streams: {
     status: 429,

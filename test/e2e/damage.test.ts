@@ -1,4 +1,13 @@
-import { appendFileSync, existsSync, globSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  globSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { homeFiles } from '../../src/contract/home.ts'
@@ -120,7 +129,9 @@ test.skipIf(noDisk !== null)(
     const filler = join(full.home, 'filler')
     try {
       const loop = 'while :; do echo line; sleep 0.02; done'
-      expect(await person.run(['run', '--detach', '--name', 'steady', '--', 'sh', '-c', loop])).toMatchObject({ code: 0 })
+      expect(await person.run(['run', '--detach', '--name', 'steady', '--', 'sh', '-c', loop])).toMatchObject({
+        code: 0,
+      })
       await expect.poll(async () => (await person.run(['logs', 'steady'])).stdout, patient).toContain('line')
       const serving = person.servingPid()
       expect(() => {
@@ -139,7 +150,10 @@ test.skipIf(noDisk !== null)(
       expect(person.servingPid()).toBe(serving)
 
       rmSync(filler)
-      expect(await person.run(['run', '--name', 'other', '--', 'echo', 'hi'])).toMatchObject({ code: 0, stdout: 'hi\n' })
+      expect(await person.run(['run', '--name', 'other', '--', 'echo', 'hi'])).toMatchObject({
+        code: 0,
+        stdout: 'hi\n',
+      })
       expect((await person.run(['ps'])).stdout).toMatch(/steady +running/)
       expect(await person.run(['stop', '--now', 'steady'])).toMatchObject({ code: 0 })
     } finally {
