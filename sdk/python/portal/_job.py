@@ -79,7 +79,7 @@ class Job:
         """The steps that are still to do, from `state.<name>` to `total` - 1, with a safe point before each and one after
         the last. Within the loop's body `state.<name>` is the step that runs, at a safe point the next to run."""
         fields = state.__dict__
-        step = fields[name]
+        step = getattr(state, name)
         flag = self._flag
         self._loops += 1
         try:

@@ -187,6 +187,8 @@ class Session:
                 return False
         looked = False
         try:
+            # Whoever is saved here and ends has said all that it printed.
+            flush_output()
             self._link.send({"t": "safe-point", "turn": turn, "asks": asks})
             while True:
                 message, _ = self._receive()
@@ -282,8 +284,16 @@ def leave(why: str) -> NoReturn:
     """Ends the process at once: no handler of the job's own may act in an attempt that is over."""
     try:
         print(f"portal: this attempt ends here: {why}", file=sys.stderr)
-        sys.stdout.flush()
-        sys.stderr.flush()
     except Exception:
         pass
+    flush_output()
     os._exit(EXIT_CODE)
+
+
+def flush_output() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            # Closed, or taken away by the job.
+            continue

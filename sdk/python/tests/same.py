@@ -11,10 +11,12 @@ def difference(first: Any, second: Any) -> str:
     """Where two values differ; empty if nowhere."""
     there: dict = {}
     back: dict = {}
-    left: List[Tuple[Any, Any, str]] = [(first, second, "")]
+    # Paths are chains of steps: as text they would grow with the square of the depth.
+    left: List[Tuple[Any, Any, Any]] = [(first, second, None)]
     kept = []
     while left:
-        a, b, path = left.pop()
+        a, b, chain = left.pop()
+        path = _Path(chain)
         if type(a) is not type(b):
             return f"{path}: {type(a)} and {type(b)}"
         if isinstance(a, (int, str, bytes, type(None))) and not hasattr(a, "__dict__"):
@@ -34,13 +36,26 @@ def difference(first: Any, second: Any) -> str:
             continue
         kept.append((a, b))
         there[id(a)], back[id(b)] = id(b), id(a)
-        parts = [(x, y, path + step) for x, y, step in _parts(a, b)]
+        parts = [(x, y, (chain, step)) for x, y, step in _parts(a, b)]
         if any(x is None and y is ... for x, y, _ in parts):
             return f"{path}: of different size or order"
         if not parts and not _plain_equal(a, b):
             return f"{path}: {a!r:.60} and {b!r:.60}"
         left.extend(parts)
     return ""
+
+
+class _Path:
+    def __init__(self, chain: Any) -> None:
+        self._chain = chain
+
+    def __format__(self, how: str) -> str:
+        steps = []
+        chain = self._chain
+        while chain is not None and len(steps) < 1000:
+            chain, step = chain
+            steps.append(step)
+        return "".join(reversed(steps))
 
 
 _BAD = (None, ..., "")

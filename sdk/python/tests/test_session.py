@@ -193,6 +193,20 @@ for step in job.steps(state, "step", 2):
             second.peer.send({"t": "run"})
             self.ends_well(second, "True True\n")
 
+    def test_what_was_printed_is_out(self) -> None:
+        """No log line is lost: what is saved here and ends has said all that it printed, buffered or not."""
+        script = loop(3).replace(", flush=True", "")
+        with Attempt(script) as first:
+            first.start(asked=True)
+            first.at_safe_point()
+            first.go(keep_asking=True)
+            first.at_safe_point()
+            saved = first.save()
+            first.kill()
+            self.assertEqual(first.process.stdout.read(), b"0\n")
+        with Attempt(script, 2, saved) as second:
+            self.ends_well(second.start(), "1\n2\nend 3 True\n")
+
     def test_save_failed_and_exit(self) -> None:
         with Attempt(loop()) as attempt:
             attempt.start(asked=True)
