@@ -15,6 +15,8 @@ interface Agent {
   reported: boolean
   heardAt: Instant
   readonly reports: Map<string, AttemptReport>
+  /** attempts that it was told to begin over this connection, and has not told of yet */
+  readonly unanswered: Set<string>
 }
 
 export interface AgentListener {
@@ -50,6 +52,8 @@ export class Agents {
     agent.link?.close('another connection of this agent took over')
     agent.link = link
     agent.reported = false
+    // what was sent over the connection before and is not in the first report has not arrived, and never will
+    agent.unanswered.clear()
     agent.heardAt = this.#now()
     for (const key of this.#sent.keys()) if (key.startsWith(`${agentId} `)) this.#sent.delete(key)
     return {
@@ -77,15 +81,17 @@ export class Agents {
     readonly report: AttemptReport | null
     readonly machine: MachineReport | null
     readonly connected: boolean
+    readonly unanswered: boolean
     readonly heardAt: Instant
   } {
     const agent = this.#agents.get(attempt.agentId)
-    if (!agent) return { report: null, machine: null, connected: false, heardAt: this.#since }
+    if (!agent) return { report: null, machine: null, connected: false, unanswered: false, heardAt: this.#since }
     const connected = agent.link !== null && agent.reported
     return {
       report: agent.reports.get(attempt.id) ?? null,
       machine: connected || !agent.link ? agent.machine : null,
       connected,
+      unanswered: agent.unanswered.has(attempt.id),
       heardAt: agent.heardAt,
     }
   }
@@ -98,6 +104,7 @@ export class Agents {
     const said = JSON.stringify(want)
     if (this.#sent.get(key) === said) return
     this.#sent.set(key, said)
+    if ((want.do === 'run' || want.do === 'prepare') && !agent.reports.has(attempt.id)) agent.unanswered.add(attempt.id)
     const order: AttemptOrder = { attempt: attempt.id, token: attempt.token, jobVersion, want }
     agent.link.send({ t: 'orders', attempts: [order] })
   }
@@ -109,6 +116,7 @@ export class Agents {
   forget(attempt: AttemptRecord): void {
     const agent = this.#agents.get(attempt.agentId)
     agent?.reports.delete(attempt.id)
+    agent?.unanswered.delete(attempt.id)
     this.#served.delete(attempt.id)
     this.#sent.delete(`${attempt.agentId} ${attempt.id}`)
     if (agent && agent.link === null && attempt.agentId === attempt.id) this.#agents.delete(attempt.agentId)
@@ -155,6 +163,7 @@ export class Agents {
         continue
       }
       told.add(report.attempt)
+      agent.unanswered.delete(report.attempt)
       const before = agent.reports.get(report.attempt)
       agent.reports.set(report.attempt, report)
       if (first || noticeChanged || !before || matters(before) !== matters(report)) touched.add(report.attempt)
@@ -175,7 +184,14 @@ export class Agents {
   #agent(agentId: string): Agent {
     let agent = this.#agents.get(agentId)
     if (!agent) {
-      agent = { link: null, machine: null, reported: false, heardAt: this.#now(), reports: new Map() }
+      agent = {
+        link: null,
+        machine: null,
+        reported: false,
+        heardAt: this.#now(),
+        reports: new Map(),
+        unanswered: new Set(),
+      }
       this.#agents.set(agentId, agent)
     }
     return agent

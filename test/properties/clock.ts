@@ -10,24 +10,22 @@ interface Timer {
 export class VirtualClock implements Clock {
   #now = 1_700_000_000_000
   #order = 0
-  #timers: Timer[] = []
+  #timers = new Set<Timer>()
 
   now(): number {
     return this.#now
   }
 
+  /** This world's wall clock never jumps. */
   monotonic(): number {
     return this.#now
   }
 
   after(delay: number, ring: () => void): { cancel(): void } {
+    if (delay === Infinity) return { cancel: () => {} }
     const timer = { at: this.#now + Math.max(0, delay), order: this.#order++, ring }
-    this.#timers.push(timer)
-    return {
-      cancel: () => {
-        this.#timers = this.#timers.filter((one) => one !== timer)
-      },
-    }
+    this.#timers.add(timer)
+    return { cancel: () => void this.#timers.delete(timer) }
   }
 
   /** Lets time pass, one timer at a time; `settle` waits until nothing is under way. */
@@ -36,12 +34,9 @@ export class VirtualClock implements Clock {
     await settle()
     let sameInstant = 0
     for (;;) {
-      const next = this.#timers.reduce<Timer | null>(
-        (a, b) => (!a || b.at < a.at || (b.at === a.at && b.order < a.order) ? b : a),
-        null,
-      )
+      const next = this.#next()
       if (!next || next.at > until) break
-      this.#timers = this.#timers.filter((one) => one !== next)
+      this.#timers.delete(next)
       sameInstant = next.at > this.#now ? 0 : sameInstant + 1
       if (sameInstant > 5000) throw new Error('time stands still: thousands of timers are due at one instant')
       this.#now = Math.max(this.#now, next.at)
@@ -49,5 +44,12 @@ export class VirtualClock implements Clock {
       await settle()
     }
     this.#now = until
+  }
+
+  #next(): Timer | null {
+    let next: Timer | null = null
+    for (const one of this.#timers)
+      if (!next || one.at < next.at || (one.at === next.at && one.order < next.order)) next = one
+    return next
   }
 }

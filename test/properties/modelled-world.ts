@@ -1,6 +1,5 @@
 import pino from 'pino'
-import { jobKey, memoryStore } from '../../src/checkpoints/index.ts'
-import type { ToControl } from '../../src/contract/agent.ts'
+import { jobKey, memoryStore, StoreError } from '../../src/checkpoints/index.ts'
 import { Agents } from '../../src/control/agents.ts'
 import { Happenings } from '../../src/control/api/follow.ts'
 import { Jobs } from '../../src/control/api/jobs.ts'
@@ -8,33 +7,21 @@ import { openChains } from '../../src/control/chains.ts'
 import type { Context } from '../../src/control/engine/context.ts'
 import { Engine } from '../../src/control/engine/engine.ts'
 import { openGateway } from '../../src/control/gateway.ts'
+import type { AgentGateway } from '../../src/control/http/api.ts'
 import { connect } from '../../src/control/installation.ts'
 import { agentToken } from '../../src/control/keys.ts'
-import type { Random } from '../../src/control/ports.ts'
-import type { JobRecord, Offer } from '../../src/core/jobs/model.ts'
-import { money } from '../../src/core/money/index.ts'
-import { ProviderError, type Provider } from '../../src/providers/port.ts'
+import type { JobRecord } from '../../src/core/jobs/model.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
+import { Chance } from './chance.ts'
+import { CheckedStore } from './checked-store.ts'
 import { VirtualClock } from './clock.ts'
-import { ModelMachine, type ModelJob } from './model-agent.ts'
+import { ModelMachine } from './model-machine.ts'
+import { ModelCloud, ownProvider } from './model-provider.ts'
+import { Network } from './network.ts'
+import { Truth } from './truth.ts'
 
 const masterKey = Buffer.alloc(32, 7)
-const offer = (zone: string, market: 'spot' | 'on-demand', price: number): Offer => ({
-  id: `cloud/eu/${zone}/small/${market}`,
-  connection: 'cloud',
-  provider: 'model',
-  region: 'eu',
-  zone,
-  type: 'small',
-  market,
-  price: money(price),
-  notice: market === 'spot' ? 120_000 : null,
-  lifetime: null,
-  cpus: 2,
-  memoryBytes: 4e9,
-  gpus: null,
-})
-export const offers = [offer('a', 'spot', 0.1), offer('b', 'spot', 0.08), offer('c', 'on-demand', 0.3)]
+const minute = 60_000
 
 /** A control plane that was killed: whatever it still waited for never comes, and nothing it does has an effect. */
 class Life {
@@ -52,116 +39,179 @@ class Life {
 
 const neverComes = new Promise<never>(() => {})
 
+interface Plane {
+  readonly life: Life
+  readonly agents: Agents
+  readonly engine: Engine
+  readonly jobs: Jobs
+  readonly gateway: AgentGateway
+}
+
+export interface WorldOptions {
+  readonly seed: number
+  /** how long a job may run, as `--ttl` says it */
+  readonly ttl: string
+}
+
 /**
- * The real control plane (engine, store, chains of checkpoints) over a modelled provider with modelled machines, on virtual time.
- * Faults: the control plane killed before or after the effect of any port call, connections cut, machines gone, starts refused or
- * answered too late. What executes when is written down by the machines themselves.
+ * The real control plane (engine, store, chains of checkpoints) and the real agent's decisions, over a modelled network, modelled
+ * clouds and processes, on virtual time. Every port can fail: control planes and agents are killed before or after the effect of
+ * a call, two control planes live at once, calls have their effect later than they are answered, connections break and are slow.
  */
 export class ModelledWorld {
   readonly clock = new VirtualClock()
-  readonly machines = new Map<string, { readonly id: string; readonly machine: ModelMachine; ended: boolean }>()
+  readonly chance: Chance
+  readonly truth = new Truth(() => this.clock.now())
+  readonly network: Network
+  readonly cloud: ModelCloud
   readonly checkpoints = memoryStore()
-  readonly job: ModelJob = { goal: 3000, carriable: true }
-  readonly violations: string[] = []
-  readonly #executing = new Set<string>()
-  readonly refuse = { starts: 0, answers: 0 }
-  jobId = ''
+  readonly machines = new Map<string, ModelMachine>()
+  readonly jobIds: string[] = []
+  /** so many calls of control planes to the store of checkpoints fail */
+  storeFails = 0
+  carriable = true
+  readonly #options: WorldOptions
+  readonly #planes: Plane[] = []
   #busy = 0
-  #life = new Life()
-  #store!: Store
-  #agents!: Agents
-  #gateway!: ReturnType<typeof openGateway>
   #letters = 0
-  engine!: Engine
-  jobs!: Jobs
-  reachable = true
+  #checked!: CheckedStore
 
-  static async open(): Promise<ModelledWorld> {
-    const world = new ModelledWorld()
-    world.#store = await openStore(':memory:', () => world.clock.now())
-    await connect(world.#store, [{ connection: 'cloud', provider: 'model', settings: {} }])
+  private constructor(options: WorldOptions) {
+    this.#options = options
+    this.chance = new Chance(options.seed)
+    this.network = new Network(this.clock, this.chance)
+    this.cloud = new ModelCloud({
+      clock: this.clock,
+      chance: this.chance,
+      boot: (rowId, { agentId, checkin }) => this.#boot(agentId, rowId, checkin, false),
+      ending: (rowId) => this.#ending(rowId),
+    })
+  }
+
+  static async open(options: WorldOptions): Promise<ModelledWorld> {
+    const world = new ModelledWorld(options)
+    world.#checked = new CheckedStore(await openStore(':memory:', () => world.clock.now()), world.truth, world.chance)
+    await connect(world.store, [
+      { connection: 'cloud', provider: 'model', settings: {} },
+      { connection: 'desk', provider: 'own', settings: {} },
+    ])
     await world.startControlPlane()
-    const view = await world.jobs.create(
-      {
-        command: ['train'],
-        env: {},
-        workdir: null,
-        outputs: [],
-        needs: {},
-        checkpoint: 'auto',
-        settings: { ttl: 'off' },
-        name: 'job',
-      },
-      { person: 'a test' },
-    )
-    world.jobId = view.id
-    await world.pass(5000)
+    world.#boot('desk', 'desk', Infinity, true)
+    await world.run('cloud')
     return world
   }
 
   async close(): Promise<void> {
-    this.#life.dead = true
-    await this.#store.close()
+    for (const { life } of this.#planes) life.dead = true
+    await this.store.close()
+  }
+
+  get store(): Store {
+    return this.#checked.store
+  }
+
+  get checked(): CheckedStore {
+    return this.#checked
   }
 
   async pass(duration: number): Promise<void> {
     await this.clock.pass(duration, () => this.#settle())
   }
 
-  row(): Promise<JobRecord | null> {
-    return this.#store.get('jobs', this.jobId)
+  /** Asks for another job, on the cloud or at the desk. */
+  async run(on: 'cloud' | 'desk'): Promise<void> {
+    const plane = this.plane
+    if (!plane) return
+    const settings = {
+      ttl: this.#options.ttl,
+      'lease.length': '10m',
+      'lease.renew': '3m',
+      'move.hold': '2m',
+      'start.timeout': '5m',
+      'restore.timeout': '2m',
+      'safe_point.wait': '1m',
+      checkin: '2m',
+    }
+    const name = `job${this.jobIds.length}`
+    const asked = plane.jobs.create(
+      { command: ['train'], env: {}, workdir: null, outputs: [], needs: {}, checkpoint: 'auto', settings, on, name },
+      { person: 'a test' },
+    )
+    asked.catch((error: unknown) => this.truth.wrong(String(error)))
+    await this.pass(2000)
+    // whoever asked may never have heard of it
+    const made = await this.store.jobByName(name)
+    if (made) this.jobIds.push(made.id)
   }
 
-  attempts() {
-    return this.#store.attemptsOf(this.jobId)
+  rows(): Promise<readonly (JobRecord | null)[]> {
+    return Promise.all(this.jobIds.map((id) => this.store.get('jobs', id)))
   }
 
-  current(): ModelMachine | null {
-    return [...this.machines.values()].find(({ machine }) => machine.alive && machine.executing)?.machine ?? null
+  /** The newest job's name; what people ask is asked of it. */
+  get name(): string {
+    return `job${this.jobIds.length - 1}`
   }
 
-  /** A kill -9 of the control plane at a port call to come, and (at once or when it happened) a new one in its place. */
+  /** The control plane that people and agents reach: the newest one that lives. */
+  get plane(): Plane | null {
+    return this.#planes.findLast(({ life }) => !life.dead) ?? null
+  }
+
+  /** The machine on which the newest job executes; else any on which one does. */
+  busyMachine(): ModelMachine | null {
+    const executing = this.jobIds.toReversed().flatMap((id) => this.truth.executing(id))
+    const [attempt] = executing
+    return attempt === undefined ? null : (this.machines.get(attempt) ?? this.machines.get('desk') ?? null)
+  }
+
+  /** A machine that is rented for something and on which nothing executes: a target, most of the time. */
+  idleMachine(): ModelMachine | null {
+    return (
+      [...this.machines].findLast(([id, { alive, owned }]) => alive && !owned && !this.truth.isExecuting(id))?.[1] ??
+      null
+    )
+  }
+
+  /** A kill -9 of the control plane at a port call to come. */
   killControlPlaneIn(calls: number, when: 'before' | 'after'): void {
-    this.#life.dieIn = { calls, when }
+    const plane = this.plane
+    if (plane) plane.life.dieIn = { calls, when }
   }
 
-  get controlPlaneIsDead(): boolean {
-    return this.#life.dead
-  }
-
-  async startControlPlane(): Promise<void> {
-    this.#life.dead = true
-    for (const { machine } of this.machines.values()) machine.disconnect()
+  /** `beside`: the one before does not know that it was replaced, and goes on. */
+  async startControlPlane(beside = false): Promise<void> {
+    if (!beside) for (const { life } of this.#planes) life.dead = true
+    this.network.breakSome(beside ? 0.5 : 1)
     const life = new Life()
-    this.#life = life
     const agents = new Agents(() => this.clock.now())
-    this.#agents = agents
     const context = this.#context(life, agents)
-    this.engine = new Engine(context)
-    this.jobs = new Jobs(context, this.engine)
-    const { engine } = this
-    this.#gateway = openGateway({
+    const engine = new Engine(context)
+    const gateway = openGateway({
       key: masterKey,
-      store: this.#mortal(life, this.#store),
+      store: context.store,
       agents,
       stored: (jobId) => engine.wake(jobId),
       closed: () => life.dead,
     })
-    await this.engine.start()
+    this.#planes.push({ life, agents, engine, jobs: new Jobs(context, engine), gateway })
+    void engine.start()
     await this.#settle()
   }
 
   #context(life: Life, agents: Agents): Context {
-    const random: Random = { letters: (count) => `${'x'.repeat(count)}${this.#letters++}`.slice(-count) }
     return {
-      store: this.#mortal(life, this.#store),
+      store: this.#mortal(life, this.store),
       clock: {
         now: () => this.clock.now(),
-        monotonic: () => this.clock.now(),
+        monotonic: () => this.clock.monotonic(),
         after: (delay, then) => this.clock.after(delay, () => void (life.dead || then())),
       },
-      random,
-      providers: new Map([['cloud', this.#mortal(life, this.#provider())]]),
+      random: { letters: (count) => `${'x'.repeat(count)}${this.#letters++}`.slice(-count) },
+      providers: new Map([
+        ['cloud', this.#mortal(life, this.cloud.provider())],
+        ['desk', this.#mortal(life, ownProvider())],
+      ]),
       agents,
       logs: {
         append: () => 0,
@@ -172,7 +222,11 @@ export class ModelledWorld {
       } as unknown as Context['logs'],
       log: pino({ level: process.env.PORTAL_TEST_LOG ?? 'silent' }),
       installation: 'model',
-      chains: this.#mortal(life, openChains(this.checkpoints, masterKey)),
+      chains: this.#mortal(life, openChains(this.checkpoints, masterKey), () => {
+        if (this.storeFails <= 0) return
+        this.storeFails -= 1
+        throw new StoreError('io', 'the store of checkpoints does not answer')
+      }),
       keyOf: (jobId) => jobKey(masterKey, jobId).toString('base64'),
       tokenOf: (agentId) => agentToken(masterKey, agentId),
       url: () => 'model',
@@ -182,17 +236,19 @@ export class ModelledWorld {
     }
   }
 
-  /** A port as a control plane sees it that may be killed at any call of it. */
-  #mortal<T extends object>(life: Life, port: T): T {
+  /** A port as a control plane sees it that may be killed at any call of it; `fault` throws where the call fails. */
+  #mortal<T extends object>(life: Life, port: T, fault: () => void = () => {}): T {
     return new Proxy(port, {
       get: (target, name) => {
         const value = Reflect.get(target, name) as unknown
         if (typeof value !== 'function') return value
         return (...given: unknown[]) => {
           if (!life.step('before')) return neverComes
-          const result: unknown = value.apply(target, given)
-          if (!(result instanceof Promise)) return result
-          return this.busy(() => result).then(
+          const act = async () => {
+            fault()
+            return (await value.apply(target, given)) as unknown
+          }
+          return this.busy(act).then(
             (answer: unknown) => (life.step('after') ? answer : neverComes),
             (error: unknown) => {
               if (!life.step('after')) return neverComes
@@ -204,96 +260,43 @@ export class ModelledWorld {
     })
   }
 
-  #provider(): Provider {
-    return {
-      name: 'model',
-      owns: 'rented',
-      hardStop: 'guest',
-      idempotentStart: true,
-      settles: 2000,
-      offers: async () => offers,
-      quote: async (one) => ({ price: one.price }),
-      start: async ({ rowId }) => {
-        if (this.refuse.starts > 0) {
-          this.refuse.starts -= 1
-          throw new ProviderError('capacity', 'nothing left')
-        }
-        if (!this.machines.has(rowId)) this.machines.set(rowId, { id: rowId, machine: this.#boot(rowId), ended: false })
-        if (this.refuse.answers > 0) {
-          this.refuse.answers -= 1
-          throw new ProviderError('unreachable', 'the answer was lost')
-        }
-        return { machineId: rowId }
-      },
-      observe: async (machineId) => {
-        const known = this.machines.get(machineId)
-        if (!known) return { is: 'not_found' }
-        return known.machine.alive ? { is: 'alive', machineId } : { is: 'terminal', state: 'ended', at: null }
-      },
-      end: async (machineId) => {
-        const known = this.machines.get(machineId)
-        const current = (await this.row())?.current
-        if (known && `${this.jobId}.${current}` === machineId)
-          this.violations.push(`the machine of the current attempt ${machineId} was ended`)
-        if (known) known.ended = true
-        known?.machine.die()
-      },
-      list: async () =>
-        [...this.machines.values()]
-          .filter(({ machine }) => machine.alive)
-          .map(({ id }) => ({
-            machineId: id,
-            rowId: id,
-            installation: 'model',
-            startedAt: this.clock.now(),
-            state: 'running',
-          })),
-      close: async () => {},
-    }
+  async #ending(rowId: string): Promise<void> {
+    const row = await this.store.get('attempts', rowId)
+    if (row?.state !== 'ending') this.truth.wrong(`the machine of ${rowId} was ended, which is ${row?.state}`)
+    const job = row && (await this.store.get('jobs', row.jobId))
+    if (job && row && job.current === row.token)
+      this.truth.wrong(`the machine of the current attempt ${rowId} was ended`)
   }
 
-  #boot(rowId: string): ModelMachine {
-    return new ModelMachine({
-      attempt: rowId,
-      token: Number(rowId.split('.')[1]),
+  #boot(agentId: string, rowId: string, checkin: number, owned: boolean): ModelMachine {
+    const machine: ModelMachine = new ModelMachine({
+      agentId,
+      owned,
+      checkin: Math.min(checkin, 60 * minute),
       clock: this.clock,
+      chance: this.chance,
+      truth: this.truth,
       store: this.checkpoints,
-      truth: {
-        began: (attempt) => {
-          this.#executing.add(attempt)
-          if (this.#executing.size > 1)
-            this.violations.push(`two attempts execute: ${[...this.#executing].join(' and ')}`)
-        },
-        ended: (attempt) => this.#executing.delete(attempt),
-      },
-      job: this.job,
+      goal: 9000,
+      carriable: () => this.carriable,
       busy: (what) => this.busy(what),
-      connect: (machine) => this.#connect(rowId, machine),
-    })
-  }
-
-  #connect(rowId: string, machine: ModelMachine) {
-    if (!this.reachable || this.#life.dead) return null
-    const life = this.#life
-    let open = true
-    const session = this.#gateway.connected(rowId, {
-      send: (message) => {
-        // the same message, as a copy: nobody shares memory over a wire
-        if (open && !life.dead) this.clock.after(1, () => open && machine.received(structuredClone(message)))
-      },
-      close: () => {
-        open = false
+      connect: (received, closed) => {
+        const plane = this.plane
+        const door = plane && {
+          isOpen: () => !plane.life.dead,
+          connected: (id: string, link: Parameters<AgentGateway['connected']>[1]) => plane.gateway.connected(id, link),
+        }
+        return this.network.connect(
+          door,
+          agentId,
+          received,
+          (message) => machine.alive && machine.received(message),
+          closed,
+        )
       },
     })
-    return {
-      send: (message: ToControl) => {
-        if (open) this.clock.after(1, () => open && !life.dead && session.received(structuredClone(message)))
-      },
-      close: () => {
-        open = false
-        if (!life.dead) session.closed()
-      },
-    }
+    this.machines.set(rowId, machine)
+    return machine
   }
 
   async busy<T>(what: () => Promise<T>): Promise<T> {
@@ -312,6 +315,5 @@ export class ModelledWorld {
       await new Promise<void>((go) => void setImmediate(go))
       quiet = this.#busy === 0 ? quiet + 1 : 0
     }
-    void this.#agents
   }
 }

@@ -82,9 +82,10 @@ export class Jobs {
     const on = request.on === undefined ? null : await this.#pattern(request.on)
     const now = clock.now()
     const because = why('ask.created', { by: person(by) })
+    let unsure = false
+    let id = `j${random.letters(10)}`
+    let name = request.name ?? makeName(request.command, random)
     for (let n = 0; n < tries; n++) {
-      const id = `j${random.letters(10)}`
-      const name = request.name ?? makeName(request.command, random)
       const job: Omit<JobRecord, 'version'> = {
         id,
         name,
@@ -117,8 +118,10 @@ export class Jobs {
         changes: [{ do: 'insert', table: 'jobs', row: job }],
         events: [{ at: now, subject: id, kind: 'created', by: person(by), why: because, facts: { name } }],
       })
-      if (applied.is === 'applied') {
-        this.#context.happened(applied.seq)
+      // an answer that did not come: the same insert once more either makes it, or finds it made
+      const made = applied.is === 'applied' || (unsure && (await store.get('jobs', id)) !== null)
+      if (made) {
+        if (applied.is === 'applied') this.#context.happened(applied.seq)
         this.#engine.wake(id)
         return jobView(
           { job: { ...job, version: 1 }, attempts: [], move: null, lastMove: null, seen: () => unseen(id) },
@@ -127,15 +130,18 @@ export class Jobs {
       }
       if (applied.is === 'refused' && applied.why === 'name_taken' && request.name !== undefined)
         throw portalError('name_taken', { name })
-      if (applied.is === 'unknown') throw new Error(`the store did not say whether the job was made: ${applied.error}`)
+      unsure ||= applied.is === 'unknown'
+      if (applied.is === 'unknown') continue
+      id = `j${random.letters(10)}`
+      name = request.name ?? makeName(request.command, random)
     }
-    throw new Error('no free name was found')
+    throw new Error(unsure ? 'the store did not say whether the job was made' : 'no free name was found')
   }
 
   suspend(ref: string, by: Asker): Promise<AskedView> {
     return this.#ask(ref, by, 'suspend', (job) => {
-      if (job.state.is !== 'running' && job.state.is !== 'starting' && job.state.is !== 'moving')
-        throw wrongState(job, 'suspend')
+      const possible = ['running', 'starting', 'moving'].includes(job.state.is)
+      if (!possible || job.wish?.to === 'stop') throw wrongState(job, 'suspend')
       return { wish: { to: 'suspend', by, at: this.#context.clock.now() } }
     })
   }
@@ -144,7 +150,8 @@ export class Jobs {
     const on = request.on ?? null
     if (on !== null) await this.#pattern(on)
     return this.#ask(ref, by, 'move', (job) => {
-      if (job.state.is !== 'running' && job.state.is !== 'starting') throw wrongState(job, 'move')
+      const possible = job.state.is === 'running' || job.state.is === 'starting'
+      if (!possible || job.wish?.to === 'stop') throw wrongState(job, 'move')
       return { wish: { to: 'move', by, at: this.#context.clock.now(), on } }
     })
   }
@@ -204,7 +211,6 @@ export class Jobs {
           },
           spec: { ...job.spec, on, settings, needs },
           wish: null,
-          exit: null,
           passedOver: [],
           due: now,
           ...(endedByLimit && { ttlFrom: now }),
@@ -274,14 +280,16 @@ function wrongState(job: JobRecord, action: string) {
     suspending: 'stop',
     suspended: 'resume, stop',
     resuming: 'stop',
+    stopping: 'stop, to change how',
   }
   if ((endedStates as readonly string[]).includes(job.state.is) && action !== 'resume')
     return portalError('job_ended', { job: job.name, state: job.state.is })
+  const state = job.wish?.to === 'stop' ? 'stopping' : job.state.is
   return portalError('wrong_state', {
     job: job.name,
-    state: job.state.is,
+    state,
     action,
-    possible: possible[job.state.is] ?? 'resume, while its checkpoint is kept',
+    possible: possible[state] ?? 'resume, while its checkpoint is kept',
   })
 }
 

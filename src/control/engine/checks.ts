@@ -117,7 +117,8 @@ export class Checks {
         if (move?.kind === 'suspension') return { done: 'nothing', outcome: 'acted', because }
         if (move && move.outcome === null)
           return { done: await abortMove(context, world, move, because, []), outcome: 'acted', because }
-        if (job.state.is !== 'running') return { done: 'nothing', outcome: 'outranked', because }
+        if (job.state.is !== 'running' || job.wish?.to === 'stop')
+          return { done: 'nothing', outcome: 'outranked', because }
         return {
           done: await beginMove(context, world, 'suspension', by, null, because, now),
           outcome: 'acted',

@@ -1,4 +1,3 @@
-import type { Manifest } from '../../checkpoints/index.ts'
 import type { AttemptRecord, Base, JobRecord, JobState } from '../../core/jobs/model.ts'
 import { attemptOf, type World } from '../../core/jobs/world.ts'
 import { why, type Why } from '../../core/reasons.ts'
@@ -7,7 +6,7 @@ import type { Change } from '../../store/port.ts'
 import { collectBehind, commit, event, updateJob, type Context, type Done, type NewEvent } from './context.ts'
 import { lastWords } from './last-words.ts'
 import { toEnding } from './machines.ts'
-import { aborted, baseFrom, ttlDue } from './moves.ts'
+import { aborted, baseFrom, behindSeal, ttlDue } from './moves.ts'
 
 const storeRetry = 2 * second
 
@@ -20,17 +19,25 @@ function withoutMove(world: World, now: Instant): Change[] {
   const target = attemptOf(world, move?.target ?? null)
   return [
     ...(move && move.outcome === null ? [aborted(move, why('move.ended'), [], now)] : []),
-    ...(target && target.state !== 'ending' && target.state !== 'gone' && target.token !== world.job.current
-      ? [toEnding(target, now)]
-      : []),
+    ...(target && isAlive(target) && target.token !== world.job.current ? [toEnding(target, now)] : []),
   ]
 }
+
+const isAlive = ({ state }: AttemptRecord): boolean => state !== 'ending' && state !== 'gone'
 
 /** The job's process ended: the job is over, in the state that follows from how it ended. */
 export async function jobEnded(context: Context, world: World, attempt: AttemptRecord, state: JobState): Promise<Done> {
   const now = context.clock.now()
   const { job } = world
-  const exit = world.seen(attempt.token).report?.exit ?? null
+  const closed = await behindSeal(context, job, world.move)
+  if (closed === 'later') return { later: now + storeRetry }
+  const { report } = world.seen(attempt.token)
+  const exit = report?.exit ?? null
+  // J-TTL-3: it is stopped all the same, and what refused its last checkpoint is named
+  const unsaved =
+    state.is === 'stopped' && job.wish?.to === 'stop' && job.wish.keep && report?.saveRefused?.move === null
+      ? report.saveRefused
+      : null
   const status =
     exit === null
       ? null
@@ -49,47 +56,44 @@ export async function jobEnded(context: Context, world: World, attempt: AttemptR
         wish: null,
         exit: status,
         due: keptUntil(job, state),
+        ...closed,
+        ...(unsaved && { warnings: [why('stop.unsaved', { error: unsaved.why })] }),
       }),
       ...withoutMove(world, now),
       toEnding(attempt, now, { exit: status }),
     ],
-    [event(job, 'ended', byOf(state), whyOf(state), { state: state.is, exit: status })],
+    [
+      event(job, 'ended', byOf(state), whyOf(state), {
+        state: state.is,
+        exit: status,
+        ...(unsaved && { refused: unsaved.refused }),
+      }),
+    ],
   )
   context.logs.nudge(job.id)
   return 'again'
 }
 
 const keptUntil = (job: JobRecord, state: JobState): Instant =>
-  job.base === null
+  job.lastSlot === 0
     ? never
     : ('resumableUntil' in state && state.resumableUntil !== null ? state.resumableUntil : state.since) + day
 
 /** The machine went away with the job on it. The chain is closed first: only then is it known what the job can go on from. */
 export async function lost(context: Context, world: World, attempt: AttemptRecord, proof: string): Promise<Done> {
   const { job } = world
-  let base: Base | null = job.base
-  let lastSlot = job.lastSlot
-  let manifest: Manifest | null = null
+  let base: Base | null
+  let lastSlot: number
   let alone: readonly NewEvent[] = []
   try {
-    const newest = await context.chains.newest(job.id)
-    if (newest.manifest !== null || newest.lastSlot > 0 || job.lastSlot > 0) {
-      const sealed = await context.chains.seal(job.id, Math.max(job.lastSlot, newest.lastSlot), `lost ${attempt.id}`)
-      lastSlot = sealed.sealedSlot
-      for (const slot of [...sealed.adopted, ...(newest.manifest ? [newest.manifest] : [])]
-        .map((one) => one.slot)
-        .toSorted((a, b) => b - a)) {
-        if (base !== null && slot <= base.slot) break
-        try {
-          manifest = await context.chains.verify(job.id, slot)
-          base = baseFrom(manifest, context.clock.now())
-          break
-        } catch (error) {
-          context.log.warn({ job: job.id, slot, error: String(error) }, 'a late checkpoint cannot be used')
-        }
-      }
-    }
-    if (manifest) alone = await lastWords(context, job, attempt, manifest)
+    // also where no checkpoint is known: one that is just being written must not come after the job was given up without it
+    const sealed = await context.chains.seal(job.id, job.lastSlot, `lost ${attempt.id}`)
+    lastSlot = sealed.sealedSlot
+    const newest = sealed.adopted.at(-1)
+    base = newest ? baseFrom(newest, context.clock.now()) : job.base
+    for (const error of sealed.damaged)
+      context.log.warn({ job: job.id, error: String(error) }, 'a late checkpoint cannot be used')
+    if (newest) alone = await lastWords(context, job, attempt, newest)
   } catch (error) {
     context.log.warn({ job: job.id, error: String(error) }, 'the chain could not be sealed; it is tried again')
     return { later: context.clock.now() + storeRetry }
@@ -108,7 +112,7 @@ export async function lost(context: Context, world: World, attempt: AttemptRecor
         wish: null,
         base,
         lastSlot,
-        due: state.is === 'suspended' ? Math.min(state.expiresAt, ttlDue(job)) : keptUntil({ ...job, base }, state),
+        due: state.is === 'suspended' ? Math.min(state.expiresAt, ttlDue(job)) : keptUntil({ ...job, lastSlot }, state),
       }),
       ...withoutMove(world, now),
       toEnding(attempt, now),
@@ -180,13 +184,16 @@ export async function adopt(context: Context, world: World, slot: number): Promi
   return 'again'
 }
 
-/** Nothing of the job runs: it is ended as it is. */
+/** Nothing of the job runs: it is ended as it is. What was being started for it is let go. */
 export async function endJob(context: Context, world: World, state: JobState): Promise<Done> {
   const { job } = world
   await commit(
     context,
     job,
-    [updateJob(job, { state, wish: null, due: keptUntil(job, state) })],
+    [
+      updateJob(job, { state, wish: null, due: keptUntil(job, state) }),
+      ...world.attempts.filter(isAlive).map((attempt) => toEnding(attempt, context.clock.now())),
+    ],
     [event(job, 'ended', byOf(state), whyOf(state), { state: state.is, exit: null })],
   )
   context.logs.nudge(job.id)
@@ -221,6 +228,6 @@ export async function expire(context: Context, world: World): Promise<Done> {
     )
     return { later: context.clock.now() + 60 * second }
   }
-  await commit(context, world.job, [updateJob(world.job, { base: null, due: never })], [])
+  await commit(context, world.job, [updateJob(world.job, { base: null, lastSlot: 0, due: never })], [])
   return 'again'
 }

@@ -2,7 +2,7 @@ import { orderFor } from '../../core/jobs/orders.ts'
 import { isEnded } from '../../core/jobs/model.ts'
 import { nextStep, type Step } from '../../core/jobs/steps/index.ts'
 import type { World } from '../../core/jobs/world.ts'
-import type { Instant } from '../../core/time/index.ts'
+import { never, type Instant } from '../../core/time/index.ts'
 import { jobIdOf } from '../logs.ts'
 import { Checks, dueAsleep } from './checks.ts'
 import { commit, updateJob, type Context, type Done } from './context.ts'
@@ -156,7 +156,7 @@ export class Engine {
       case 'place':
         return place(context, world, step.for, now)
       case 'start':
-        return start(context, world, step.attempt)
+        return start(context, this.#sights, world, step.attempt)
       case 'bind':
         return bind(context, world, step.attempt, step.current)
       case 'give-up-start':
@@ -186,7 +186,7 @@ export class Engine {
       case 'observe':
         return observe(context, this.#sights, step.attempt)
       case 'end-machine':
-        return endMachine(context, this.#sights, step.attempt)
+        return endMachine(context, this.#sights, world, step.attempt)
       case 'settle':
         return settle(context, this.#sights, world, step.attempt)
       case 'expire':
@@ -209,6 +209,8 @@ export class Engine {
     else this.#waiting.delete(job.id)
     const awake = attempts.some(({ state }) => state !== 'gone')
     if (awake) {
+      // it was looked at: a row that stayed due would be taken again and again
+      if (job.due <= this.#context.clock.now()) await commit(this.#context, job, [updateJob(job, { due: never })], [])
       this.#wakeAt(job.id, until)
       return
     }

@@ -2,7 +2,7 @@ import type { AttemptRecord, JobRecord, RefusedValue } from '../../core/jobs/mod
 import { canBeTaken } from '../../core/jobs/placement.ts'
 import { leaseReckoned, spentOn, worstCase } from '../../core/jobs/spending.ts'
 import type { World } from '../../core/jobs/world.ts'
-import { why, type Why } from '../../core/reasons.ts'
+import { sentence, why, type Why } from '../../core/reasons.ts'
 import { second, type Instant } from '../../core/time/index.ts'
 import type { Provider } from '../../providers/port.ts'
 import type { Change } from '../../store/port.ts'
@@ -37,7 +37,7 @@ const providerOf = (context: Context, attempt: AttemptRecord): Provider => {
 }
 
 /** Asks the provider for the machine of a row. The row's id makes the same call twice one machine. */
-export async function start(context: Context, world: World, attempt: AttemptRecord): Promise<Done> {
+export async function start(context: Context, sights: Sights, world: World, attempt: AttemptRecord): Promise<Done> {
   const { job } = world
   const { settings } = job.spec
   const provider = providerOf(context, attempt)
@@ -60,13 +60,14 @@ export async function start(context: Context, world: World, attempt: AttemptReco
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     if (!isRefusal(error)) {
+      sights.mayBeStarted(attempt.id)
       context.log.warn({ attempt: attempt.id, error: message }, 'a machine could not be started; it is tried again')
       const now = context.clock.now()
       if (now >= attempt.intendedAt + settings.startTimeout)
         return giveUpStart(context, world, attempt, why('start.failed', { error: message }), [], true)
       return { later: now + retryAfter }
     }
-    return refusedStart(context, world, attempt, error.kind, message)
+    return refusedStart(context, world, attempt, error.kind, message, sights.isMaybeStarted(attempt))
   }
   const now = context.clock.now()
   context.agents.serve(attempt)
@@ -141,6 +142,7 @@ async function refusedStart(
   attempt: AttemptRecord,
   kind: string,
   error: string,
+  maybeStarted: boolean,
 ): Promise<Done> {
   const now = context.clock.now()
   const passedOver = [
@@ -149,18 +151,8 @@ async function refusedStart(
   ]
   const changes: Change[] = [
     updateJob(job, { passedOver, due: now, ...withoutMachine(job, now) }),
-    updateAttempt(attempt, {
-      state: 'gone',
-      goneAt: now,
-      spent: { micros: 0, currency: attempt.offer.price.currency },
-    }),
-    {
-      do: 'add',
-      table: 'connections',
-      id: attempt.offer.connection,
-      micros: -attempt.committed.micros,
-      withinCap: false,
-    },
+    // an earlier try whose answer did not come may have its effect yet: only then has anything to be looked for
+    ...(maybeStarted ? [toEnding(attempt, now)] : neverStarted(attempt, now)),
     ...(move?.target === attempt.token
       ? [{ do: 'update', table: 'moves', id: move.id, expect: move.version, row: { target: null } } as const]
       : []),
@@ -170,6 +162,17 @@ async function refusedStart(
   ])
   return 'again'
 }
+
+const neverStarted = (attempt: AttemptRecord, now: Instant): Change[] => [
+  updateAttempt(attempt, { state: 'gone', goneAt: now, spent: { micros: 0, currency: attempt.offer.price.currency } }),
+  {
+    do: 'add',
+    table: 'connections',
+    id: attempt.offer.connection,
+    micros: -attempt.committed.micros,
+    withinCap: false,
+  },
+]
 
 /** The state of a job whose start or resume has to look for another machine. */
 function withoutMachine(job: JobRecord, now: Instant): Partial<JobRecord> {
@@ -209,19 +212,31 @@ export async function giveUpStart(
     )
     return 'again'
   }
-  const failed = why('resume.failed', { error: 'error' in because.facts ? String(because.facts.error) : because.code })
+  const failed = why('resume.failed', { error: sentence(because) })
   await commit(
     context,
     job,
-    [...fallBack(job, now, { passedOver: [], warnings: [failed] }), toEnding(attempt, now)],
-    [event(job, 'suspended', 'portal', failed, { refused })],
+    [
+      ...fallBack(job, now, { passedOver: [], warnings: job.wish?.to === 'stop' ? [] : [failed] }),
+      toEnding(attempt, now),
+    ],
+    [
+      job.wish?.to === 'stop'
+        ? event(job, 'ended', job.wish.by, job.wish.why, { state: 'stopped', exit: null })
+        : event(job, 'suspended', 'portal', failed, { refused }),
+    ],
   )
   return 'again'
 }
 
 /** Ends a machine that was let go, and looks whether it is gone. Late or doubled, it does no harm: the row is read at `ending`. */
-export async function endMachine(context: Context, sights: Sights, attempt: AttemptRecord): Promise<Done> {
-  if (attempt.machineId === null) return 'again'
+export async function endMachine(
+  context: Context,
+  sights: Sights,
+  world: World,
+  attempt: AttemptRecord,
+): Promise<Done> {
+  if (attempt.machineId === null) return lookForStarted(context, sights, world, attempt)
   const provider = providerOf(context, attempt)
   try {
     await provider.end(attempt.machineId)
@@ -229,6 +244,26 @@ export async function endMachine(context: Context, sights: Sights, attempt: Atte
     context.log.warn({ attempt: attempt.id, error: String(error) }, 'a machine could not be ended; it is tried again')
   }
   return observe(context, sights, attempt)
+}
+
+/**
+ * A start whose answer did not come may have had its effect, or have it yet: a machine of this row is not there only when two
+ * complete listings lack it, the provider's settling time apart (hard-parts 2).
+ */
+async function lookForStarted(context: Context, sights: Sights, world: World, attempt: AttemptRecord): Promise<Done> {
+  const provider = providerOf(context, attempt)
+  try {
+    const listed = (await provider.list()).find(({ rowId }) => rowId === attempt.id)
+    if (listed) {
+      const { machineId, startedAt } = listed
+      await commit(context, world.job, [updateAttempt(attempt, { machineId, startedAt })], [])
+      return 'again'
+    }
+    sights.notListed(attempt.id, provider.settles, context.clock.now())
+  } catch (error) {
+    sights.provider(attempt.id, 'unknown', error instanceof Error ? error.message : String(error), context.clock.now())
+  }
+  return 'again'
 }
 
 export async function observe(context: Context, sights: Sights, attempt: AttemptRecord): Promise<Done> {
@@ -247,27 +282,9 @@ export async function observe(context: Context, sights: Sights, attempt: Attempt
   return 'again'
 }
 
-/** A machine that is proven gone: its money is settled at what it cost. One that may have been started unheard is looked for first. */
+/** A machine that is proven gone: its money is settled at what it cost. */
 export async function settle(context: Context, sights: Sights, world: World, attempt: AttemptRecord): Promise<Done> {
   const now = context.clock.now()
-  const provider = providerOf(context, attempt)
-  if (attempt.machineId === null && provider.owns === 'rented') {
-    try {
-      const listed = (await provider.list()).find(({ rowId }) => rowId === attempt.id)
-      if (listed) {
-        await commit(
-          context,
-          world.job,
-          [updateAttempt(attempt, { machineId: listed.machineId, startedAt: listed.startedAt })],
-          [],
-        )
-        return 'again'
-      }
-    } catch (error) {
-      context.log.warn({ attempt: attempt.id, error: String(error) }, 'machines could not be listed; it is tried again')
-      return { later: now + retryAfter }
-    }
-  }
   const spent = spentOn({ ...attempt, goneAt: now }, now)
   const applied = await commit(
     context,

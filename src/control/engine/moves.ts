@@ -75,7 +75,7 @@ export async function beginMove(
       updateJob(job, {
         state: { is: kind === 'move' ? 'moving' : 'suspending', since: now, move: id },
         move: id,
-        wish: null,
+        wish: job.wish?.to === 'stop' ? job.wish : null,
         passedOver: [],
       }),
       { do: 'insert', table: 'moves', row: move },
@@ -122,10 +122,11 @@ export async function abortMove(
   move: MoveRecord,
   because: Why,
   refused: readonly RefusedValue[],
-  lastSlot?: number,
 ): Promise<Done> {
-  const now = context.clock.now()
   const { job } = world
+  const closed = await behindSeal(context, job, move)
+  const now = context.clock.now()
+  if (closed === 'later') return { later: now + storeRetry }
   const target = attemptOf(world, move.target)
   await commit(
     context,
@@ -136,7 +137,7 @@ export async function abortMove(
         move: null,
         abortedMove: move.id,
         passedOver: [],
-        ...(lastSlot === undefined ? {} : { lastSlot }),
+        ...closed,
       }),
       aborted(move, because, refused, now),
       ...(target && target.state !== 'ending' && target.state !== 'gone' ? [toEnding(target, now)] : []),
@@ -144,6 +145,26 @@ export async function abortMove(
     [event(job, 'move.aborted', move.by, because, { move: move.id, kind: move.kind, step: move.step, refused })],
   )
   return 'again'
+}
+
+/**
+ * Where the chain goes on after a move that is given up at its last step: it may have been sealed already, and whoever writes
+ * next would be fenced by that seal. The same seal once more tells (hard-parts 4).
+ */
+export async function behindSeal(
+  context: Context,
+  job: JobRecord,
+  move: MoveRecord | null,
+): Promise<Partial<JobRecord> | 'later'> {
+  if (move?.step !== 'seal' || move.slot === null) return {}
+  try {
+    const { sealedSlot, adopted } = await context.chains.seal(job.id, move.slot, move.id)
+    const newest = adopted.at(-1)
+    return { lastSlot: sealedSlot, ...(newest && { base: baseFrom(newest, context.clock.now()) }) }
+  } catch (error) {
+    context.log.warn({ job: job.id, error: String(error) }, 'the chain could not be read; it is tried again')
+    return 'later'
+  }
 }
 
 export const aborted = (move: MoveRecord, because: Why, refused: readonly RefusedValue[], now: Instant): Change =>
@@ -178,7 +199,7 @@ export async function sealAndCommit(context: Context, world: World, move: MoveRe
     const seal = await context.chains.seal(world.job.id, move.slot, move.id)
     sealed = seal.sealedSlot
     const newer = seal.adopted.findLast(({ slot }) => slot > (move.slot as number))
-    if (newer) return await abortMove(context, world, move, why('move.superseded'), [], sealed)
+    if (newer) return await abortMove(context, world, move, why('move.superseded'), [])
     // a suspension has no target that verified it: every hash is checked before the job may go (J-SAFE-3)
     const manifest = await context.chains.verify(world.job.id, move.slot)
     base = baseFrom(manifest, context.clock.now())
@@ -191,7 +212,7 @@ export async function sealAndCommit(context: Context, world: World, move: MoveRe
       context.log.warn({ job: world.job.id, error: message }, 'the chain could not be sealed; it is tried again')
       return { later: context.clock.now() + storeRetry }
     }
-    return abortMove(context, world, move, why('move.save_failed', { error: message }), [], undefined)
+    return abortMove(context, world, move, why('move.save_failed', { error: message }), [])
   }
   return move.kind === 'move'
     ? commitMove(context, world, move, source, base, sealed)
@@ -219,7 +240,6 @@ async function commitMove(
       move,
       why('move.target_lost', { offer: move.on ?? 'the target', error: 'it is not bound' }),
       [],
-      seal,
     )
   const logLimit = world.seen(source.token).report?.held?.logOffset ?? null
   const applied = await commit(

@@ -198,7 +198,7 @@ async function nowhere(
     await commit(
       context,
       job,
-      [updateJob(job, { passedOver: [], due })],
+      [updateJob(job, { passedOver: [], warnings: [reason], due })],
       job.warnings.some(({ facts }) => facts.refusals === refusals) ? [] : [event(job, 'warned', 'portal', reason)],
     )
     return { later: due }

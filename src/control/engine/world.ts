@@ -12,12 +12,15 @@ const jumpFrom: Duration = 2 * second
 export class Sights {
   readonly #provider = new Map<string, NonNullable<Seen['provider']>>()
   readonly #renewals = new Map<string, string>()
+  readonly #maybeStarted = new Set<string>()
+  readonly #began: Instant
   #since: Instant
   /** by how much the wall clock was ahead of the clock that only goes forward */
   #ahead: number
 
   constructor(clock: Clock) {
     this.#since = clock.now()
+    this.#began = clock.now()
     this.#ahead = clock.now() - clock.monotonic()
   }
 
@@ -41,6 +44,22 @@ export class Sights {
     this.#provider.set(attemptId, { says, words, askedAt: at, since: before?.says === says ? before.since : at })
   }
 
+  /** A complete listing lacks a machine that was never answered for; the second one, long enough after the first, is the proof. */
+  notListed(attemptId: string, settles: Duration, at: Instant): void {
+    this.provider(attemptId, 'not_found', 'it is not listed', at)
+    const { since } = this.#provider.get(attemptId) as NonNullable<Seen['provider']>
+    if (at - since >= settles) this.provider(attemptId, 'terminal', 'it was never started', at)
+  }
+
+  mayBeStarted(attemptId: string): void {
+    this.#maybeStarted.add(attemptId)
+  }
+
+  /** Whether a start of this row was asked for without an answer, or may have been by a control plane before this one. */
+  isMaybeStarted({ id, intendedAt }: AttemptRecord): boolean {
+    return intendedAt <= this.#began || this.#maybeStarted.has(id)
+  }
+
   renewAsked(attemptId: string, nonce: string | null): void {
     if (nonce === null) this.#renewals.delete(attemptId)
     else this.#renewals.set(attemptId, nonce)
@@ -49,10 +68,11 @@ export class Sights {
   forget(attemptId: string): void {
     this.#provider.delete(attemptId)
     this.#renewals.delete(attemptId)
+    this.#maybeStarted.delete(attemptId)
   }
 
   seen(context: Context, attempt: AttemptRecord, world: Pick<World, 'job'>): Seen {
-    const { report, machine, connected, heardAt } = context.agents.heard(attempt)
+    const { report, machine, connected, unanswered, heardAt } = context.agents.heard(attempt)
     const { settings, outputs } = world.job.spec
     const length = attempt.lease?.length ?? settings.checkin
     // a control plane that was away, or whose clock jumped, counts every live lease as granted when it came (hard-parts 3)
@@ -63,6 +83,7 @@ export class Sights {
       report,
       machine,
       connected,
+      unanswered,
       heardAt,
       provider: this.#provider.get(attempt.id) ?? null,
       leaseEnds: settings.leaseLength === 'detached' ? null : from + leaseReckoned(length, settings),

@@ -318,6 +318,7 @@ export class JobBuilder {
         report: null,
         machine: aMachine(),
         connected: true,
+        unanswered: false,
         heardAt: now,
         provider: null,
         leaseEnds: now + hour,

@@ -8,6 +8,8 @@ export interface Seen {
   readonly report: AttemptReport | null
   readonly machine: MachineReport | null
   readonly connected: boolean
+  /** it was told to begin over this connection, and its agent has not told of it yet: that it does not know it proves nothing */
+  readonly unanswered: boolean
   /** when its agent was last heard, or since when this control plane looks */
   readonly heardAt: Instant
   /** the provider's word, where it was asked: since when it says so, and when it was asked last */
@@ -56,3 +58,10 @@ export function provenGone(seen: Seen, now: Instant): string | null {
     return 'its provider does not know it any more'
   return null
 }
+
+/**
+ * Whether the machine has ended the job by now, by the control plane's reckoning of its lease, and could promise to (J-LEASE-3).
+ * It decides alone only where the machine cannot be heard.
+ */
+export const leaseOver = ({ leaseEnds, machine }: Seen, now: Instant): boolean =>
+  leaseEnds !== null && now >= leaseEnds && machine?.confines !== 'none'

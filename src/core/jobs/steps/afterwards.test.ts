@@ -60,7 +60,7 @@ describe('a job of which nothing runs', () => {
     ],
     [
       'without a checkpoint there is nothing to look at',
-      failed(now - day).with({ base: null }),
+      failed(now - day).with({ base: null, lastSlot: 0 }),
       { do: 'wait', until: Infinity },
     ],
   ] as const)('%s', (_, job, expected) => {

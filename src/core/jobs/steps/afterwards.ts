@@ -25,7 +25,7 @@ export function afterwards({ job }: World, now: Instant): Step {
       state: { is: 'failed', since: now, why: why('expired', { keep_ms: checkpointKeep }), resumableUntil: now + day },
     }
   }
-  if (job.base === null) return wait(Infinity)
+  if (job.base === null && job.lastSlot === 0) return wait(Infinity)
   const until = state.is === 'failed' || state.is === 'stopped' ? (state.resumableUntil ?? state.since) : state.since
   return now >= until + day ? { do: 'expire' } : wait(until + day)
 }

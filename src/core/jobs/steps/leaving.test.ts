@@ -42,7 +42,12 @@ describe('a rented machine that is let go', () => {
     [
       'a start that was never answered is looked for before it is settled',
       letGo().attempt(1, { machineId: null, startedAt: null }),
-      { do: 'settle' },
+      { do: 'end-machine' },
+    ],
+    [
+      'and stays while one look did not find it',
+      letGo().attempt(1, { machineId: null, startedAt: null }).provider(1, 'not_found', now),
+      { do: 'wait', until: now + 2 * second },
     ],
   ] as const)('%s', (_, job, expected) => {
     expect(step(job)).toMatchObject(expected)
@@ -66,11 +71,16 @@ describe('J-NEVER-2 an owned machine is never ended; its job is gone', () => {
     ['not while it runs there', owned().sees(1, { connected: true }).reports(1, { phase: 'running' }), { do: 'wait' }],
     ['not while its agent cannot be heard', owned(), { do: 'wait' }],
     [
+      'J-SAFE-2 not when its agent was just told to begin and has said nothing of it yet',
+      owned().sees(1, { connected: true, report: null, unanswered: true }),
+      { do: 'wait' },
+    ],
+    [
       'J-LEASE-3 when its lease has run out by the control plane’s reckoning',
-      owned().sees(1, { leaseEnds: now - 1 }),
+      owned().sees(1, { leaseEnds: now }),
       { do: 'settle' },
     ],
-    ['J-LEASE-3 not a moment before', owned().sees(1, { leaseEnds: now }), { do: 'wait' }],
+    ['J-LEASE-3 not a moment before', owned().sees(1, { leaseEnds: now + 1 }), { do: 'wait' }],
     [
       'J-LEASE-3 not where the machine could not promise to end it',
       owned()

@@ -1,6 +1,6 @@
 import { minute, second, type Instant } from '../../time/index.ts'
 import type { AttemptRecord } from '../model.ts'
-import { provenGone, type World } from '../world.ts'
+import { leaseOver, provenGone, type World } from '../world.ts'
 import { wait, type Step } from './step.ts'
 
 /** How often a machine that is to go is looked at while its provider has not confirmed it. */
@@ -18,18 +18,18 @@ export function leaving(world: World, now: Instant, owned: (connection: string) 
       continue
     }
     const { provider } = world.seen(attempt.token)
-    if (attempt.machineId !== null && (provider === null || now >= provider.askedAt + lookEvery))
-      return { do: 'end-machine', attempt }
-    until = Math.min(until, (provider?.askedAt ?? now) + lookEvery)
+    if (provider === null || now >= provider.askedAt + lookEvery) return { do: 'end-machine', attempt }
+    until = Math.min(until, provider.askedAt + lookEvery)
   }
   return wait(until)
 }
 
 function isGone(attempt: AttemptRecord, world: World, now: Instant, owned: boolean): boolean {
-  if (attempt.machineId === null) return attempt.startedAt === null
   const seen = world.seen(attempt.token)
   if (!owned) return provenGone(seen, now) !== null
+  if (attempt.machineId === null) return true
   // An owned machine is never ended. Its agent says when nothing of the job is left; where it cannot be heard, its lease decides.
-  if (seen.connected && seen.machine !== null) return seen.report === null || seen.report.phase === 'ended'
-  return seen.leaseEnds !== null && now > seen.leaseEnds && seen.machine?.confines !== 'none'
+  if (seen.connected && seen.machine !== null && !seen.unanswered)
+    return seen.report === null || seen.report.phase === 'ended'
+  return leaseOver(seen, now)
 }

@@ -1,7 +1,7 @@
 import { second, type Duration, type Instant } from '../../time/index.ts'
 import type { AttemptRecord, MoveRecord } from '../model.ts'
-import { attemptOf, provenGone, type Seen, type World } from '../world.ts'
-import { exited, leaseOver, meanwhile, whileUnheard } from './running.ts'
+import { attemptOf, leaseOver, provenGone, type Seen, type World } from '../world.ts'
+import { exited, meanwhile, whileUnheard } from './running.ts'
 import { bringUp, restoreFailure } from './starting.ts'
 import { abort, wait, type Step } from './step.ts'
 
@@ -30,7 +30,8 @@ function confirming(world: World, move: MoveRecord, source: AttemptRecord, now: 
     if (exit.how === 'exited') return exited(world, source, exit, now)
     return { do: 'confirm-suspended', move, attempt: source }
   }
-  if (provenGone(seen, now) !== null || leaseOver(seen, now)) return { do: 'confirm-suspended', move, attempt: source }
+  if (provenGone(seen, now) !== null || (!seen.connected && leaseOver(seen, now)))
+    return { do: 'confirm-suspended', move, attempt: source }
   return seen.connected ? wait(Infinity) : whileUnheard(source, seen, now)
 }
 
@@ -41,7 +42,8 @@ function preparing(world: World, move: MoveRecord, source: AttemptRecord, now: I
   if (report?.exit) return exited(world, source, report.exit, now)
   if (wish?.to === 'stop') return abort(move, 'move.stopped')
   const gone = provenGone(seen, now)
-  if (gone !== null || leaseOver(seen, now)) return abort(move, 'move.source_lost', { offer: source.offer.id })
+  if (gone !== null || (!seen.connected && leaseOver(seen, now)))
+    return abort(move, 'move.source_lost', { offer: source.offer.id })
   if (report?.voided.includes(move.id)) return abort(move, 'move.voided', { waited_ms: spec.settings.moveHold })
 
   const refused = refusal(move, seen)

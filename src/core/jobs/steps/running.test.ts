@@ -60,13 +60,15 @@ describe('a job that runs', () => {
     ],
     [
       'J-LEASE-3 its lease has run out by the control plane’s reckoning',
-      unreachable().sees(1, { leaseEnds: now - 1 }),
+      unreachable().sees(1, { leaseEnds: now }),
       { do: 'lost', proof: 'its lease has run out' },
     ],
     [
       'J-LEASE-3 not yet',
-      unreachable().sees(1, { leaseEnds: now }).provider(1, 'unknown', now),
-      { do: 'wait', until: now },
+      unreachable()
+        .sees(1, { leaseEnds: now + 1 })
+        .provider(1, 'unknown', now),
+      { do: 'wait', until: now + 1 },
     ],
     [
       'J-LEASE-3 a machine that could not promise to end it: only on a person’s word',
@@ -123,6 +125,16 @@ describe('a job that runs', () => {
     [
       'asked to suspend, and nothing was reported yet',
       aJob().running().wishes('suspend').sees(1, { report: null }),
+      { do: 'wait' },
+    ],
+    [
+      'J-STOP-1 asked to stop before its agent heard that it was to begin: nothing is there that could end',
+      aJob().running().wishes('stop').sees(1, { report: null }),
+      { do: 'job-ended', state: { is: 'stopped', resumableUntil: null } },
+    ],
+    [
+      'J-STOP-1 asked to stop while it begins: that is waited for',
+      aJob().running().wishes('stop').sees(1, { report: null, unanswered: true }),
       { do: 'wait' },
     ],
     [

@@ -1,8 +1,8 @@
 import { why } from '../../reasons.ts'
 import { second, type Duration, type Instant } from '../../time/index.ts'
 import type { AttemptExit } from '../agent.ts'
-import type { AttemptRecord, JobState } from '../model.ts'
-import { currentOf, provenGone, unreachableAfter, type Seen, type World } from '../world.ts'
+import type { AttemptRecord, JobState, Wish } from '../model.ts'
+import { currentOf, leaseOver, provenGone, unreachableAfter, type Seen, type World } from '../world.ts'
 import { wait, type Step } from './step.ts'
 
 /** How long a job that ended is waited for with the rest of its log and its declared outputs, if its agent goes silent meanwhile. */
@@ -10,13 +10,6 @@ const lastWordsTake: Duration = 60 * second
 
 /** How often the provider of a machine that cannot be heard is asked what became of it. */
 export const observeEvery: Duration = 5 * second
-
-/**
- * Unreachable is not dead (J-LEASE-3): the lease of a machine that cannot be heard must have run out, and the machine must
- * have been able to promise that it ends the job then.
- */
-export const leaseOver = (seen: Seen, now: Instant): boolean =>
-  !seen.connected && seen.leaseEnds !== null && now > seen.leaseEnds && seen.machine?.confines !== 'none'
 
 /** Asks the provider of a machine that cannot be heard, now and then, until it is heard, proven gone, or its lease is over. */
 export function whileUnheard(attempt: AttemptRecord, seen: Seen, now: Instant): Step {
@@ -55,10 +48,15 @@ export function running(world: World, now: Instant): Step {
   const { unreachableSince } = job.state
   if (!seen.connected && now >= seen.heardAt + unreachableAfter) {
     if (unreachableSince === null) return { do: 'unreachable', since: seen.heardAt }
+    // unreachable is not dead
     if (leaseOver(seen, now)) return { do: 'lost', attempt: current, proof: 'its lease has run out' }
     return whileUnheard(current, seen, now)
   }
   if (unreachableSince !== null && seen.connected) return { do: 'unreachable', since: null }
+
+  // its agent never heard that it was to begin: nothing is there that could be asked to end
+  if (job.wish?.to === 'stop' && seen.connected && report === null && !seen.unanswered)
+    return { do: 'job-ended', attempt: current, state: stoppedAs(world, job.wish, now) }
 
   return (
     newlySaved(world, current) ??
@@ -109,12 +107,21 @@ export function exited(world: World, attempt: AttemptRecord, exit: AttemptExit, 
   return { do: 'job-ended', attempt, state: stateAfter(world, exit, now) }
 }
 
-function stateAfter({ job }: World, exit: AttemptExit, now: Instant): JobState {
-  const resumableUntil = job.base === null ? null : now + job.spec.settings.ttlKeep
-  const { wish } = job
+const resumableFor = ({ job }: World, now: Instant): Instant | null =>
+  job.base === null ? null : now + job.spec.settings.ttlKeep
+
+const stoppedAs = (world: World, { by, why: because }: Extract<Wish, { to: 'stop' }>, now: Instant): JobState => ({
+  is: 'stopped',
+  since: now,
+  by,
+  why: because,
+  resumableUntil: resumableFor(world, now),
+})
+
+function stateAfter(world: World, exit: AttemptExit, now: Instant): JobState {
+  const { wish } = world.job
   // an end of its own, in the moment before the stop reached it, is its end
-  if (wish?.to === 'stop' && exit.how === 'stopped')
-    return { is: 'stopped', since: now, by: wish.by, why: wish.why, resumableUntil }
+  if (wish?.to === 'stop' && exit.how === 'stopped') return stoppedAs(world, wish, now)
   if (exit.how === 'could-not-start')
     return {
       is: 'failed',
@@ -128,6 +135,6 @@ function stateAfter({ job }: World, exit: AttemptExit, now: Instant): JobState {
     since: now,
     why:
       exit.signal === null ? why('end.exited', { code: exit.code ?? -1 }) : why('end.signal', { signal: exit.signal }),
-    resumableUntil,
+    resumableUntil: resumableFor(world, now),
   }
 }

@@ -41,7 +41,7 @@ export type Step =
   | { readonly do: 'observe'; readonly attempt: AttemptRecord }
   /** nothing of the job runs: end it as it is */
   | { readonly do: 'end-job'; readonly state: JobState }
-  /** rented: end it at the provider; owned: its agent is told by its order */
+  /** end it at the provider; where it is not known whether it was started at all, look for it */
   | { readonly do: 'end-machine'; readonly attempt: AttemptRecord }
   | { readonly do: 'settle'; readonly attempt: AttemptRecord }
   | { readonly do: 'expire' }

@@ -1,0 +1,42 @@
+import type { Script } from './script.ts'
+
+/** Scripts that found something, with what it was. They are played with every run. */
+export const failed: readonly { readonly was: string; readonly script: Script }[] = [
+  {
+    was: 'a job was stopped while its machine came up, and the machine was forgotten',
+    script: { seed: 48508101, ttl: 'off', happens: [{ do: 'stop' }] },
+  },
+  {
+    was: 'a job was stopped before its agent heard of it, and was never stopped',
+    script: {
+      seed: 0,
+      ttl: 'off',
+      happens: [{ do: 'network down', ms: 1001 }, { do: 'run at', on: 'desk' }, { do: 'stop' }],
+    },
+  },
+  {
+    was: 'a look at the very end of a lease looked again and again at the same instant',
+    script: {
+      seed: 0,
+      ttl: 'off',
+      happens: [
+        { do: 'pass', ms: 35_297 },
+        { do: 'cloud blind', ms: 637_860 },
+        { do: 'pass', ms: 47_858 },
+        { do: 'network down', ms: 555_001 },
+        { do: 'pass', ms: 592_854 },
+      ],
+    },
+  },
+  {
+    was: 'the store did not say whether a job was made, and whoever asked was not told',
+    script: {
+      seed: 0,
+      ttl: 'off',
+      happens: [
+        { do: 'answers unknown', count: 1 },
+        { do: 'run at', on: 'cloud' },
+      ],
+    },
+  },
+]

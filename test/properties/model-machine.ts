@@ -1,0 +1,220 @@
+import { newAttempt } from '../../src/agent/step.ts'
+import type { ToAgent, ToControl } from '../../src/contract/agent.ts'
+import { ModelAttempt, type Around, type Kept } from './model-attempt.ts'
+
+export interface Wire {
+  send(message: ToControl): void
+  close(): void
+}
+
+type Parts = Omit<Around, 'notice' | 'send' | 'changed'> & {
+  readonly agentId: string
+  /** a person's own: it is never ended, and serves many attempts */
+  readonly owned: boolean
+  /** an agent that cannot find home, and has nothing to do, ends its machine after this long */
+  readonly checkin: number
+  /** null: nobody can be reached */
+  readonly connect: (received: (message: ToAgent) => void, closed: () => void) => Wire | null
+}
+
+const second = 1000
+
+/** The agent's process: what it keeps in memory is gone with it. */
+interface Agent {
+  readonly attempts: Map<string, ModelAttempt>
+  wire: Wire | null
+  told: string
+  reporting: boolean
+  heardAt: number
+}
+
+/** A machine: its disk, its processes, and an agent that may crash and come back. */
+export class ModelMachine {
+  readonly #parts: Parts
+  readonly #disk = new Map<string, Kept>()
+  #agent: Agent | null = null
+  #alive = true
+  #notice: { seenAt: number; endsAt: number } | null = null
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#startAgent()
+  }
+
+  get agentId(): string {
+    return this.#parts.agentId
+  }
+
+  get owned(): boolean {
+    return this.#parts.owned
+  }
+
+  get alive(): boolean {
+    return this.#alive
+  }
+
+  /** The machine is gone, with everything on it. */
+  die(): void {
+    if (!this.#alive) return
+    this.crashAgent(Infinity)
+    this.#alive = false
+    for (const { process } of this.#disk.values()) process?.over({ is: 'begun' })
+  }
+
+  /** The agent's process is killed; its jobs and their keepers go on. */
+  crashAgent(backAfter: number): void {
+    const agent = this.#agent
+    if (!agent) return
+    this.#agent = null
+    for (const attempt of agent.attempts.values()) attempt.crash()
+    agent.wire?.close()
+    this.#parts.clock.after(backAfter, () => this.#alive && !this.#agent && this.#startAgent())
+  }
+
+  cutConnection(): void {
+    this.#agent?.wire?.close()
+  }
+
+  /** The job's process is killed by somebody else. */
+  killProcesses(): void {
+    for (const { process } of this.#disk.values()) process?.over({ is: 'signal', number: 9 })
+  }
+
+  noticed(length: number): void {
+    const now = this.#parts.clock.now()
+    if (!this.#alive || this.#parts.owned) return
+    this.#notice = { seenAt: now, endsAt: now + length }
+    this.#changed()
+    for (const attempt of this.#agent?.attempts.values() ?? []) attempt.wake()
+  }
+
+  get isNoticed(): boolean {
+    return this.#notice !== null
+  }
+
+  withdrawNotice(): void {
+    this.#notice = null
+    this.#changed()
+    for (const attempt of this.#agent?.attempts.values() ?? []) attempt.wake()
+  }
+
+  received(message: ToAgent): void {
+    const agent = this.#agent
+    if (!agent) return
+    agent.heardAt = this.#parts.clock.now()
+    if (message.t === 'orders') {
+      for (const order of message.attempts) {
+        let attempt = agent.attempts.get(order.attempt)
+        if (!attempt) {
+          if (order.want.do !== 'prepare' && order.want.do !== 'run') continue
+          const kept: Kept = { state: newAttempt(order, 'boot'), deadline: null, ready: false, process: null }
+          this.#disk.set(order.attempt, kept)
+          attempt = this.#attempt(kept)
+          agent.attempts.set(order.attempt, attempt)
+        }
+        attempt.order(order)
+        attempt.renew()
+      }
+      return
+    }
+    const attempt = agent.attempts.get(message.attempt)
+    if (message.t === 'granted') attempt?.granted(message.nonce, message.length)
+    if (message.t === 'superseded') attempt?.superseded()
+  }
+
+  #startAgent(): void {
+    const agent: Agent = {
+      attempts: new Map(),
+      wire: null,
+      told: '',
+      reporting: false,
+      heardAt: this.#parts.clock.now(),
+    }
+    this.#agent = agent
+    for (const kept of this.#disk.values()) agent.attempts.set(kept.state.attempt, this.#attempt(kept))
+    for (const attempt of agent.attempts.values()) attempt.adopt()
+    this.#connect(agent)
+    this.#endAlone(agent)
+  }
+
+  #attempt(kept: Kept): ModelAttempt {
+    const attempt = new ModelAttempt(
+      {
+        ...this.#parts,
+        notice: () => this.#notice,
+        send: (message) => {
+          const wire = this.#agent?.wire
+          wire?.send(message)
+          return wire != null
+        },
+        changed: () => this.#changed(),
+      },
+      kept,
+    )
+    attempt.tellAgent = (what) => {
+      const now = this.#agent?.attempts.get(kept.state.attempt)
+      if (now) what(now)
+    }
+    return attempt
+  }
+
+  #connect(agent: Agent): void {
+    if (this.#agent !== agent || agent.wire) return
+    agent.wire = this.#parts.connect(
+      (message) => this.#agent === agent && this.received(message),
+      () => {
+        if (agent.wire === null) return
+        agent.wire = null
+        agent.heardAt = this.#parts.clock.now()
+        this.#parts.clock.after(second, () => this.#connect(agent))
+      },
+    )
+    if (!agent.wire) {
+      this.#parts.clock.after(2 * second, () => this.#connect(agent))
+      return
+    }
+    agent.told = ''
+    agent.wire.send({ t: 'hello', protocol: 1, agentId: this.#parts.agentId, bootId: 'boot', version: 'model' })
+    this.#report(agent)
+    for (const attempt of agent.attempts.values()) attempt.linked()
+  }
+
+  #changed(): void {
+    const agent = this.#agent
+    if (!agent || agent.reporting) return
+    agent.reporting = true
+    this.#parts.clock.after(0, () => {
+      agent.reporting = false
+      if (this.#agent === agent) this.#report(agent)
+    })
+  }
+
+  #report(agent: Agent): void {
+    for (const [id, attempt] of agent.attempts)
+      if (attempt.isForgotten) {
+        agent.attempts.delete(id)
+        this.#disk.delete(id)
+      }
+    if (!agent.wire) return
+    const attempts = [...agent.attempts.values()].map((one) => one.report())
+    const machine = { cpus: 2, memoryBytes: 4e9, notice: this.#notice, confines: 'namespace' as const }
+    const said = JSON.stringify({ machine, attempts: attempts.map((one) => ({ ...one, progress: null })) })
+    if (said === agent.told) return
+    agent.told = said
+    agent.wire.send({ t: 'report', machine, attempts })
+  }
+
+  /** A rented machine that nobody hears and that has nothing left to run ends by itself. */
+  #endAlone(agent: Agent): void {
+    if (this.#parts.owned) return
+    this.#parts.clock.after(30 * second, () => {
+      if (this.#agent !== agent) return
+      this.#endAlone(agent)
+      const now = this.#parts.clock.now()
+      if (agent.wire || now - agent.heardAt < this.#parts.checkin) return
+      for (const attempt of agent.attempts.values())
+        if (attempt.isAlive || (attempt.leaseUntil !== null && now < attempt.leaseUntil)) return
+      this.die()
+    })
+  }
+}
