@@ -39,4 +39,21 @@ export const failed: readonly { readonly was: string; readonly script: Script }[
       ],
     },
   },
+  {
+    was: 'a machine that was not found once was taken for gone hours later, without being asked about again',
+    script: { seed: 715702671, ttl: 'off', happens: [] },
+  },
+  {
+    was: 'a target that was not heard, past its check-in limit, was looked at again and again at the same instant',
+    script: {
+      seed: 0,
+      ttl: 'off',
+      happens: [
+        { do: 'pass', ms: 9506 },
+        { do: 'move to', on: 'cloud/eu/a/small/spot' },
+        { do: 'kill control plane', calls: 30, when: 'after' },
+        { do: 'pass', ms: 184_637 },
+      ],
+    },
+  },
 ]

@@ -74,6 +74,8 @@ export class Sights {
   seen(context: Context, attempt: AttemptRecord, world: Pick<World, 'job'>): Seen {
     const { report, machine, connected, unanswered, heardAt } = context.agents.heard(attempt)
     const { settings, outputs } = world.job.spec
+    // a machine that is heard is there, whatever its provider did not find before
+    if (connected && this.#provider.get(attempt.id)?.says === 'not_found') this.#provider.delete(attempt.id)
     const length = attempt.lease?.length ?? settings.checkin
     // a control plane that was away, or whose clock jumped, counts every live lease as granted when it came (hard-parts 3)
     const from = attempt.lease

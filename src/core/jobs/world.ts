@@ -50,11 +50,11 @@ export const attemptOf = (world: World, token: number | null): AttemptRecord | n
   world.attempts.find((one) => one.token === token) ?? null
 export const currentOf = (world: World): AttemptRecord | null => attemptOf(world, world.job.current)
 
-/** Whether the provider proves that the machine is gone: a final state of that very machine, or its absence for long enough. */
-export function provenGone(seen: Seen, now: Instant): string | null {
+/** Whether the provider proves that the machine is gone: a final state of that very machine, or its absence at two looks far enough apart. */
+export function provenGone(seen: Seen): string | null {
   const { provider } = seen
   if (provider?.says === 'terminal') return `its provider says ${provider.words}`
-  if (provider?.says === 'not_found' && now - provider.since >= notFoundFor)
+  if (provider?.says === 'not_found' && provider.askedAt - provider.since >= notFoundFor)
     return 'its provider does not know it any more'
   return null
 }

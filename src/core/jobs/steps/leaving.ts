@@ -26,7 +26,7 @@ export function leaving(world: World, now: Instant, owned: (connection: string) 
 
 function isGone(attempt: AttemptRecord, world: World, now: Instant, owned: boolean): boolean {
   const seen = world.seen(attempt.token)
-  if (!owned) return provenGone(seen, now) !== null
+  if (!owned) return provenGone(seen) !== null
   if (attempt.machineId === null) return true
   // An owned machine is never ended. Its agent says when nothing of the job is left; where it cannot be heard, its lease decides.
   if (seen.connected && seen.machine !== null && !seen.unanswered)

@@ -30,7 +30,7 @@ function confirming(world: World, move: MoveRecord, source: AttemptRecord, now: 
     if (exit.how === 'exited') return exited(world, source, exit, now)
     return { do: 'confirm-suspended', move, attempt: source }
   }
-  if (provenGone(seen, now) !== null || (!seen.connected && leaseOver(seen, now)))
+  if (provenGone(seen) !== null || (!seen.connected && leaseOver(seen, now)))
     return { do: 'confirm-suspended', move, attempt: source }
   return seen.connected ? wait(Infinity) : whileUnheard(source, seen, now)
 }
@@ -41,7 +41,7 @@ function preparing(world: World, move: MoveRecord, source: AttemptRecord, now: I
   const { wish, spec } = world.job
   if (report?.exit) return exited(world, source, report.exit, now)
   if (wish?.to === 'stop') return abort(move, 'move.stopped')
-  const gone = provenGone(seen, now)
+  const gone = provenGone(seen)
   if (gone !== null || (!seen.connected && leaseOver(seen, now)))
     return abort(move, 'move.source_lost', { offer: source.offer.id })
   if (report?.voided.includes(move.id)) return abort(move, 'move.voided', { waited_ms: spec.settings.moveHold })
@@ -128,7 +128,7 @@ function holding(move: MoveRecord, { report }: Seen, now: Instant, safePointWait
 function restoringAt(world: World, move: MoveRecord, target: AttemptRecord | null, now: Instant): Step {
   if (!target) return abort(move, 'move.target_lost', { offer: move.on ?? 'the target', error: 'its row is gone' })
   const seen = world.seen(target.token)
-  const failed = restoreFailure(seen, now)
+  const failed = restoreFailure(seen)
   if (failed !== null)
     return abort(
       move,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { day, minute, second } from '../../time/index.ts'
+import { day, hour, minute, second } from '../../time/index.ts'
 import { aJob, anExit, now, type JobBuilder } from '../testing.ts'
 import { nextStep } from './index.ts'
 
@@ -52,6 +52,11 @@ describe('a job that runs', () => {
       'J-LEASE-3 it is not found: once is no proof',
       unreachable().provider(1, 'not_found', now - 4 * minute, now),
       { do: 'wait' },
+    ],
+    [
+      'J-LEASE-3 it was not found once, long ago, and was not asked about since',
+      unreachable().provider(1, 'not_found', now - hour, now - hour),
+      { do: 'observe' },
     ],
     [
       'J-LEASE-3 it is not found for five minutes',

@@ -14,7 +14,8 @@ export const observeEvery: Duration = 5 * second
 /** Asks the provider of a machine that cannot be heard, now and then, until it is heard, proven gone, or its lease is over. */
 export function whileUnheard(attempt: AttemptRecord, seen: Seen, now: Instant): Step {
   const next = Math.max(seen.heardAt + unreachableAfter, (seen.provider?.askedAt ?? -Infinity) + observeEvery)
-  return now >= next ? { do: 'observe', attempt } : wait(Math.min(next, seen.leaseEnds ?? Infinity))
+  const ends = seen.leaseEnds !== null && seen.leaseEnds > now ? seen.leaseEnds : Infinity
+  return now >= next ? { do: 'observe', attempt } : wait(Math.min(next, ends))
 }
 
 /** While something is waited for, machines that cannot be heard are asked about: one that is gone ends the wait early. */
@@ -43,7 +44,7 @@ export function running(world: World, now: Instant): Step {
   const { report } = seen
   if (report?.exit) return exited(world, current, report.exit, now)
 
-  const gone = provenGone(seen, now)
+  const gone = provenGone(seen)
   if (gone !== null) return { do: 'lost', attempt: current, proof: gone }
   const { unreachableSince } = job.state
   if (!seen.connected && now >= seen.heardAt + unreachableAfter) {

@@ -68,7 +68,7 @@ export function bringUp(attempt: AttemptRecord, world: World, now: Instant): Ste
         // a first start becomes current with the same write (the caller says so); everything else is bound first
         return world.job.state.is === 'starting' ? null : { do: 'bind', attempt, current: false }
       }
-      const gone = provenGone(seen, now)
+      const gone = provenGone(seen)
       const until = (attempt.startedAt ?? attempt.intendedAt) + startTimeout
       if (gone !== null || now >= until)
         return {
@@ -100,7 +100,7 @@ export function bringUp(attempt: AttemptRecord, world: World, now: Instant): Ste
 export function restoring(attempt: AttemptRecord, world: World, now: Instant): Step | null {
   if (attempt.from === null) return null
   const seen = world.seen(attempt.token)
-  const failed = restoreFailure(seen, now)
+  const failed = restoreFailure(seen)
   if (failed !== null)
     return {
       do: 'give-up-start',
@@ -124,11 +124,11 @@ export function restoring(attempt: AttemptRecord, world: World, now: Instant): S
 }
 
 /** Why a restore cannot succeed any more; null: it still can. */
-export function restoreFailure(seen: Seen, now: Instant): string | null {
+export function restoreFailure(seen: Seen): string | null {
   const { report } = seen
   if (report?.restoreFailed) return report.restoreFailed.why
   if (report?.exit)
     return report.exit.error ?? `the job ended before it was restored (${report.exit.signal ?? report.exit.code})`
   if (seen.machine?.notice) return 'the machine is being taken itself'
-  return provenGone(seen, now)
+  return provenGone(seen)
 }
