@@ -257,7 +257,7 @@ export class ModelAttempt {
 
   async #start(): Promise<void> {
     const { from, want, attempt, start } = this.kept.state
-    if (!start || this.#lease.until === null) return
+    if (!start) return
     this.#keepDeadline()
     let progress = 0
     if (from !== null)
@@ -277,7 +277,7 @@ export class ModelAttempt {
       truth: this.#around.truth,
       goal: this.#around.goal,
       restores: from !== null,
-      deadline: this.#lease.until,
+      deadline: this.#lease.until ?? Infinity,
       ended: () => this.tellAgent((agent) => agent.wake()),
     })
     const { process } = this.kept

@@ -1,5 +1,9 @@
 import pino from 'pino'
-import { jobKey, memoryStore, StoreError } from '../../src/checkpoints/index.ts'
+import { StoreError } from '../../src/checkpoints/errors.ts'
+import { jobKey, memoryStore } from '../../src/checkpoints/index.ts'
+import type { AttemptSeen } from '../../src/agent/model.ts'
+import { reportOf } from '../../src/agent/report.ts'
+import { newAttempt } from '../../src/agent/step.ts'
 import { Agents } from '../../src/control/agents.ts'
 import { Happenings } from '../../src/control/api/follow.ts'
 import { Jobs } from '../../src/control/api/jobs.ts'
@@ -35,6 +39,24 @@ class Life {
     if (this.dieIn && this.dieIn.when === when && --this.dieIn.calls <= 0) this.dead = true
     return !this.dead
   }
+}
+
+/** What an agent sees that has no such attempt. */
+const noBody: AttemptSeen = {
+  lease: null,
+  keeper: 'over',
+  kept: { is: 'new' },
+  keptAt: null,
+  workdir: 'absent',
+  connected: false,
+  restored: null,
+  let: false,
+  frozen: false,
+  asks: false,
+  suspect: false,
+  notice: null,
+  busy: null,
+  retryAt: 0,
 }
 
 const neverComes = new Promise<never>(() => {})
@@ -171,6 +193,26 @@ export class ModelledWorld {
       [...this.machines].findLast(([id, { alive, owned }]) => alive && !owned && !this.truth.isExecuting(id))?.[1] ??
       null
     )
+  }
+
+  /** An agent with a token of its own tells that attempts which are not its own have ended, and what else it likes. */
+  async lie(from: string): Promise<void> {
+    const [job] = (await this.rows()).toReversed()
+    const { plane } = this
+    if (!job || job.current === null || !plane) return
+    const attempt = `${job.id}.${job.current}`
+    if (from === (await this.store.get('attempts', attempt))?.agentId) return
+    const exit = { code: 0, signal: null, at: this.clock.now(), how: 'exited', error: null } as const
+    const told = newAttempt({ attempt, token: job.current, jobVersion: job.version, want: { do: 'end' } }, 'boot')
+    const nothing = { progress: { turns: 1, done: 1, total: 1 }, sample: null, logBytes: 0, outputAt: null }
+    const now = { boot: this.clock.now(), wall: this.clock.now() }
+    const report = { ...reportOf({ ...told, exit }, noBody, now, nothing), phase: 'ended', exit } as const
+    const machine = { cpus: 1, memoryBytes: 1, notice: null, confines: 'namespace' } as const
+    const session = plane.gateway.connected(from, { send: () => {}, close: () => {} })
+    session.received({ t: 'report', machine, attempts: [report] })
+    session.received({ t: 'renew', attempt, nonce: 'stolen' })
+    await this.pass(100)
+    session.closed()
   }
 
   /** A kill -9 of the control plane at a port call to come. */

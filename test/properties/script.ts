@@ -9,6 +9,7 @@ export type Happening =
   | { readonly do: 'pass'; readonly ms: number }
   | { readonly do: 'suspend' | 'resume' | 'two resumes' | 'move' | 'stop' | 'stop now' }
   | { readonly do: 'move to' | 'run at'; readonly on: string }
+  | { readonly do: 'an agent lies' }
   | { readonly do: 'kill control plane'; readonly calls: number; readonly when: 'before' | 'after' }
   | {
       readonly do:
@@ -74,6 +75,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
     weight: 1,
     arbitrary: fc.constantFrom(5000, 60_000).map((length): Happening => ({ do: 'notice at target', ms: length })),
   },
+  { weight: 1, arbitrary: simple('an agent lies') },
   { weight: 2, arbitrary: fc.boolean().map((is): Happening => ({ do: 'carriable', is })) },
   { weight: 1, arbitrary: count('starts refused', 4) },
   { weight: 2, arbitrary: count('calls silent', 4) },
@@ -183,6 +185,8 @@ async function happen(world: ModelledWorld, what: Happening): Promise<void> {
     case 'calls silent':
       world.cloud.faults.silent = what.count
       return
+    case 'an agent lies':
+      return world.lie(world.idleMachine()?.agentId ?? 'desk')
     case 'store fails':
       world.storeFails = what.count
       return
