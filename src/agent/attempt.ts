@@ -31,6 +31,8 @@ export class Attempt {
   readonly folder: string
   readonly work: string
   readonly lease: Leasing
+  /** nothing of it is left here */
+  isForgotten = false
   readonly log: Logger
   readonly #around: Around
   readonly #shipper: LogShipper
@@ -44,7 +46,6 @@ export class Attempt {
   #timer: NodeJS.Timeout | null = null
   #looping = false
   #closed = false
-  #forgotten = false
 
   constructor(around: Around, folder: string, state: AttemptState) {
     this.#around = around
@@ -67,8 +68,8 @@ export class Attempt {
     return this.#body.keeper
   }
 
-  get isForgotten(): boolean {
-    return this.#forgotten
+  get isBusy(): boolean {
+    return this.#busy !== null
   }
 
   /** Something of it runs, or may. */
@@ -149,7 +150,7 @@ export class Attempt {
 
   /** Sends what there is of its log. */
   ship(): void {
-    if (this.#forgotten) return
+    if (this.isForgotten) return
     while (this.#around.ready()) {
       const piece = this.#shipper.next(this.#around.clocks.monotonic())
       if (!piece || !this.#around.send({ t: 'log', attempt: this.#state.attempt, ...piece })) return
@@ -158,7 +159,7 @@ export class Attempt {
 
   /** Once a second: everything that is not seen by an event. */
   tick(): void {
-    if (this.#forgotten) return
+    if (this.isForgotten) return
     this.renew()
     this.ship()
     this.wake()
@@ -168,8 +169,7 @@ export class Attempt {
     if (!this.isAlive) return
     const [used, at] = [this.#body.used(), this.#around.clocks.monotonic()]
     // what stands still is not idle: that time does not count
-    if (this.#state.held) this.#meter.pass(used, at)
-    else this.#meter.look(used, at)
+    this.#meter[this.#state.held ? 'pass' : 'look'](used, at)
   }
 
   /** Portal's own work begins or is over: it is not counted as the job's. */
@@ -227,10 +227,10 @@ export class Attempt {
 
   /** Does what is next, until there is nothing to do but to wait. */
   wake(): void {
-    if (this.#looping || this.#closed || this.#forgotten) return
+    if (this.#looping || this.#closed || this.isForgotten) return
     this.#looping = true
     try {
-      while (!this.#closed && !this.#forgotten) {
+      while (!this.#closed && !this.isForgotten) {
         const step = nextStep(this.#state, this.#seen(), this.#now())
         if (step.do === 'wait') return this.#sleepUntil(step.until)
         if (!this.#perform(step)) return this.#sleepUntil(this.#now().boot + killEvery_ms)
@@ -317,7 +317,7 @@ export class Attempt {
         await act()
       } catch (error) {
         this.log.error({ err: error, what }, 'failed')
-        this.rest(second)
+        await new Promise((resolve) => setTimeout(resolve, second))
       }
       this.#busy = null
       this.#around.changed()
@@ -439,7 +439,7 @@ export class Attempt {
   }
 
   #forget(): void {
-    this.#forgotten = true
+    this.isForgotten = true
     this.#body.close()
     if (this.#timer) clearTimeout(this.#timer)
     this.#cleanUp()

@@ -111,8 +111,10 @@ export class Conversation {
     this.#server?.run()
   }
 
+  /** Lets it go on from its safe point; one that is not there (any more) is asked for none. */
   go(): void {
-    this.#server?.go()
+    if (this.#server?.at) this.#server.go()
+    else this.#server?.unask()
   }
 
   /** What was waited for may not be wanted any more: an order changed, or a notice came. */
@@ -362,7 +364,11 @@ export class Conversation {
       this.#around.changed()
       attempt.wake()
     })
-    server.on('safePoint', () => attempt.wake())
+    server.on('safePoint', () => {
+      attempt.wake()
+      // it came for what is not wanted any more: the connection broke, and what was asked was given up meanwhile
+      if (!attempt.isBusy && !attempt.state.held) this.go()
+    })
     if (this.#isLet) server.run()
   }
 }

@@ -20,6 +20,8 @@ describe('from an order to a process', () => {
     ['J-LEASE-1 no process without a lease', { workdir: 'ready' }, 'wait'],
     ['then it is started', { workdir: 'ready', lease: now.boot + hour }, 'start'],
     ['one thing at a time', { busy: 'fetch' }, 'wait'],
+    ['what failed is not tried again at once', { retryAt: now.boot + 1 }, 'wait'],
+    ['but then', { retryAt: now.boot }, 'fetch'],
   ] as const)('%s', (_, what, expected) => {
     expect(nextStep(ordered, { ...seen, ...nothing, ...what }, now).do).toBe(expected)
   })

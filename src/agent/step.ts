@@ -83,7 +83,7 @@ export const lastSaveLead = ({ saved, start }: AttemptState): Duration => {
  * restart; what is intended is remembered (`change`) before it is done.
  */
 export const nextStep = (state: AttemptState, seen: AttemptSeen, now: Now): Step => {
-  if (state.exit) return afterExit(state, seen)
+  if (state.exit) return afterExit(state, seen, now)
   // its end is being put down
   if (seen.busy === 'change') return wait()
   // the processes are gone: how that came to be is put down before anything else
@@ -92,14 +92,15 @@ export const nextStep = (state: AttemptState, seen: AttemptSeen, now: Now): Step
     // on its way in: what it is shows when that is done
     if (seen.busy === 'start') return wait()
     if (begun || state.ending || state.want.do === 'end') return change(ended(state, seen, now))
-    return seen.busy === null && seen.lease !== null ? { do: 'start' } : wait()
+    if (seen.busy !== null || seen.lease === null) return wait()
+    return now.boot < seen.retryAt ? wait(seen.retryAt) : { do: 'start' }
   }
   if (state.ending) {
     if (state.startedAt) return { do: 'kill' }
     return seen.busy === 'start' ? wait() : change(ended(state, seen, now))
   }
   if (state.want.do === 'end') return change({ ending: 'ended' })
-  if (!state.startedAt) return beforeStart(state, seen)
+  if (!state.startedAt) return beforeStart(state, seen, now)
   // the keeper ends it all the same; this is for what the keeper cannot say
   if (seen.lease !== null && now.boot >= seen.lease) return change({ ending: 'deadline' })
   if (state.held) return whileHeld(state, state.held, seen, now)
@@ -112,9 +113,10 @@ export const nextStep = (state: AttemptState, seen: AttemptSeen, now: Now): Step
   return state.ran ? whileRunning(state, seen, now) : whilePreparing(state, seen)
 }
 
-const afterExit = (state: AttemptState, seen: AttemptSeen): Step => {
+const afterExit = (state: AttemptState, seen: AttemptSeen, { boot }: Now): Step => {
   if (state.want.do === 'end') return { do: 'forget' }
   if (state.delivered || seen.busy !== null) return wait()
+  if (boot < seen.retryAt) return wait(seen.retryAt)
   const own = state.exit?.how === 'exited' || state.exit?.how === 'stopped'
   return own && state.start && state.start.outputs.length > 0 ? { do: 'deliver' } : change({ delivered: true })
 }
@@ -176,11 +178,12 @@ const signalNames: Readonly<Record<number, string>> = {
 const signalName = (number: number): string => signalNames[number] ?? `signal ${number}`
 
 /** Nothing runs yet. No process starts without a lease (J-LEASE-1). */
-const beforeStart = (state: AttemptState, seen: AttemptSeen): Step => {
+const beforeStart = (state: AttemptState, seen: AttemptSeen, { boot }: Now): Step => {
   if (state.start === null || state.want.do === 'kill-held') return wait()
   if (state.want.do === 'stop') return change({ ending: 'stopped' })
   // what it was to begin from cannot be had: it is for others to say what becomes of it
   if (seen.busy !== null || state.restoreFailed) return wait()
+  if (boot < seen.retryAt) return wait(seen.retryAt)
   if (seen.workdir === 'absent') return { do: 'fetch' }
   return seen.lease === null ? wait() : { do: 'start' }
 }

@@ -193,7 +193,8 @@ for (const kind of ['dash', 'bash']) {
       })
       await job.ended
       expect(keptOf(job.folder)).toEqual({ is: 'exit', code: 4 })
-      expect(left(marker)).toEqual([])
+      // a tick of the keeper's that was only being forked may be there for a second more
+      await until(() => left(marker).length === 0, 2000)
     })
 
     test.each(['garbage', '', '0 99999999999 99999999999\n', null])(
