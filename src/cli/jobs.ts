@@ -25,6 +25,11 @@ const jobNames = async (cli: Cli, partial: string): Promise<readonly string[]> =
   }
 }
 
+/** What a person should know of it beside what they asked for. */
+export const noteWarnings = (cli: Cli, { warnings }: JobView): void => {
+  for (const { sentence } of warnings) cli.note(`${cli.errorColors.yellow('portal: warning:')} ${plain(sentence)}`)
+}
+
 /** A state in the colour of how it goes. */
 export const paintState = (state: string, { green, yellow, red, cyan, dim }: Colors): string => {
   if (state.startsWith('running')) return green(state)

@@ -212,3 +212,17 @@ for step in job.steps(state, "step", 100000):
         file.write(f"{step}\\n")
     time.sleep(0.02)
 `
+
+test('J-FILE-2 what a job wrote and did not declare is named when it leaves its machine', async () => {
+  writeFileSync(join(person.work, 'strays.py'), writing.replaceAll('"out', '"stray'))
+  await person.run(['run', '-d', '--name', 'strays', '--on', 'practice', '--', 'python3', 'strays.py'])
+  await until('strays', 'running')
+  await expect.poll(async () => (await show('strays')).progress?.turns ?? 0, patient).toBeGreaterThan(0)
+  const moved = await person.run(['move', 'strays', '--on', 'practice/south-1'])
+  expect(moved.code).toBe(0)
+  expect(moved.stderr).toContain('warning: changed and not declared with --output, so not carried: stray/steps')
+  await expect.poll(async () => (await show('strays')).progress?.turns ?? 0, patient).toBeGreaterThan(0)
+  expect((await person.run(['suspend', 'strays'])).stderr).toContain('stray/steps')
+  expect((await person.run(['show', 'strays'])).stdout).toContain('stray/steps')
+  await person.run(['stop', '--now', 'strays'])
+})

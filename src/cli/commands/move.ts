@@ -1,7 +1,7 @@
 import { reach } from '../control/reach.ts'
 import { define, flag, json, value } from '../define.ts'
 import { duration } from '../format.ts'
-import { jobArgument } from '../jobs.ts'
+import { jobArgument, noteWarnings } from '../jobs.ts'
 import { outcomeOf, stepTimes } from '../outcome.ts'
 
 interface Flags {
@@ -39,6 +39,7 @@ export const command = define<Flags, [string]>({
     const { job, by, events } = await outcomeOf(cli, client, 'move', asked)
     const steps = stepTimes(events)
     if (asJson) return cli.json({ job, from, to: job.offer, steps })
+    noteWarnings(cli, job)
     const began = events[0]?.at ?? by.at
     const parts = steps.map(({ step, ms }) => `${step} ${duration(ms)}`).join(', ')
     cli.print(

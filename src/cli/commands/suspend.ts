@@ -1,7 +1,7 @@
 import { reach } from '../control/reach.ts'
 import { define, flag, json } from '../define.ts'
 import { duration, size } from '../format.ts'
-import { jobArgument } from '../jobs.ts'
+import { jobArgument, noteWarnings } from '../jobs.ts'
 import { outcomeOf, stepTimes } from '../outcome.ts'
 
 interface Flags {
@@ -31,6 +31,7 @@ export const command = define<Flags, [string]>({
     }
     const { job, by, events } = await outcomeOf(cli, client, 'suspend', asked)
     if (asJson) return cli.json({ job, steps: stepTimes(events) })
+    noteWarnings(cli, job)
     const began = events[0]?.at ?? by.at
     const saved = job.checkpoint ? `, ${size(job.checkpoint.bytes)} saved` : ''
     cli.print(

@@ -133,7 +133,8 @@ export async function abortMove(
     job,
     [
       updateJob(job, {
-        state: { is: 'running', since: now, unreachableSince: null },
+        // it ran on all the while
+        state: { is: 'running', since: currentOf(world)?.ranFrom ?? now, unreachableSince: null },
         move: null,
         abortedMove: move.id,
         passedOver: [],
@@ -242,6 +243,7 @@ async function commitMove(
       [],
     )
   const logLimit = world.seen(source.token).report?.held?.logOffset ?? null
+  const left = leftBehind(world, source.token)
   const applied = await commit(
     context,
     job,
@@ -254,13 +256,14 @@ async function commitMove(
         base,
         lastSlot: seal,
         passedOver: [],
-        warnings: [],
+        warnings: left,
       }),
       updateMove(move, { step: 'committed', outcome: 'committed', seal, times: { ...move.times, committed: now } }),
       updateAttempt(target, { ranFrom: now }),
       toEnding(source, now, { logLimit }),
     ],
     [
+      ...left.map((one) => event(job, 'warned', 'portal', one)),
       event(job, 'move.committed', move.by, move.why, {
         move: move.id,
         kind: move.kind,
@@ -316,6 +319,7 @@ export async function confirmSuspended(
   const { job } = world
   const expiresAt = now + job.spec.settings.checkpointKeep
   const logLimit = world.seen(attempt.token).report?.held?.logOffset ?? null
+  const left = leftBehind(world, attempt.token)
   const applied = await commit(
     context,
     job,
@@ -327,11 +331,13 @@ export async function confirmSuspended(
         abortedMove: null,
         wish: job.wish?.to === 'stop' ? job.wish : null,
         due: Math.min(expiresAt, ttlDue(job)),
+        warnings: left,
       }),
       updateMove(move, { times: { ...move.times, released: now } }),
       toEnding(attempt, now, { logLimit }),
     ],
     [
+      ...left.map((one) => event(job, 'warned', 'portal', one)),
       event(job, 'suspended', move.by, move.why, {
         move: move.id,
         slot: move.slot,
@@ -343,6 +349,12 @@ export async function confirmSuspended(
   if (applied !== null && logLimit !== null) context.logs.cut(attempt.id, logLimit)
   if (applied !== null && job.base !== null) collectBehind(context, job.id, job.base.slot)
   return 'again'
+}
+
+/** J-FILE-2: what the job wrote and did not declare goes with its machine; it is named before. */
+const leftBehind = (world: World, token: number): readonly Why[] => {
+  const files = world.seen(token).report?.undeclared ?? []
+  return files.length === 0 ? [] : [why('outputs.undeclared', { files: files.join(', ') })]
 }
 
 export const ttlDue = (job: JobRecord): Instant =>
