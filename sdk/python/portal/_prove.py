@@ -14,7 +14,7 @@ import select
 import signal
 import time
 import warnings
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from . import _globals, _rebuild
 from ._digest import digest_of
@@ -25,7 +25,9 @@ from ._walk import FLAT_FIXED, Walk
 LIMIT_S = 30.0
 BYTES_A_S = 50e6
 #: of one type, so many are rebuilt; the others are compared by the digest after a restore
-EACH = 50
+EACH = 20
+#: after so long only the first of each type is still looked at
+ENOUGH_S = 1.0
 ADVICE = "let its class give all of it, or leave it out of the state"
 BASES = (list, dict, set, frozenset, tuple, str, bytes, bytearray, int, float, complex)
 
@@ -120,6 +122,14 @@ def _close_all_but(kept: int) -> None:
 
 # ---- in the helper
 
+
+def _can_be_carried(value: Any, live: Dict[int, str]) -> bool:
+    walk = Walk(opaque=live)
+    walk.run(State(value=value), {})
+    _kept.append(walk)
+    return not walk.refusals
+
+
 # Kept until the helper ends, so that nothing made there is ever taken down.
 _kept: List[Any] = []
 
@@ -129,8 +139,11 @@ def _compare(walk: Walk, chosen: List[Tuple[Any, int]], live: Dict[int, str]) ->
     # The objects of the script stand for themselves, but for those that are to be proven.
     chosen_ids = {id(value) for value, _ in chosen}
     live = {ident: path for ident, path in live.items() if ident not in chosen_ids}
+    chosen = _firsts_first(chosen)
     # What holds a value that cannot be carried is named by that already.
-    chosen = [each for each in chosen if _mark(each[0], live) is not None]
+    chosen = [each for each in chosen if _can_be_carried(each[0], live)]
+    begun = time.monotonic()
+    proven: Set[type] = set()
     groups = [chosen]
     made = _rebuilt([value for value, _ in chosen], live)
     if made is None and len(chosen) > 1:
@@ -139,6 +152,9 @@ def _compare(walk: Walk, chosen: List[Tuple[Any, int]], live: Dict[int, str]) ->
     for group in groups:
         copies = made if len(groups) == 1 else _rebuilt([value for value, _ in group], live)
         for position, (value, node) in enumerate(group):
+            if type(value) in proven and time.monotonic() - begun > ENOUGH_S:
+                continue
+            proven.add(type(value))
             path = walk.paths.of_node(node)[0]
             if copies is None:
                 reason = f"it cannot be rebuilt: {_last_fault[0]}"
@@ -147,6 +163,13 @@ def _compare(walk: Walk, chosen: List[Tuple[Any, int]], live: Dict[int, str]) ->
             for step, kind, reason in _unequal(value, copies[position], live):
                 found.append(Refusal(path + step, kind, reason, ADVICE))
     return found
+
+
+def _firsts_first(chosen: List[Tuple[Any, int]]) -> List[Tuple[Any, int]]:
+    first: Dict[type, Tuple[Any, int]] = {}
+    for each in chosen:
+        first.setdefault(type(each[0]), each)
+    return [*first.values(), *(each for each in chosen if first[type(each[0])] is not each)]
 
 
 _last_fault = [""]
