@@ -153,6 +153,10 @@ serve().catch((error: unknown) => {
       ? portalError('already_serving', { pid: error.holder.pid, home: homeDirectory() })
       : error
   if (told instanceof PortalError) console.error(`portal: ${told.message}\n${told.advice}`)
-  else console.error('portal: the control plane could not start:', told)
+  else {
+    // where it happened comes first: a command that started it shows the end
+    if (process.env.PORTAL_DEBUG) console.error(told)
+    console.error(`portal: the control plane could not start: ${told instanceof Error ? told.message : String(told)}`)
+  }
   process.exit(told instanceof PortalError ? told.exitCode : 1)
 })

@@ -66,6 +66,9 @@ test('one that cannot start says why, with the end of its log', async () => {
   expect(code).toBe(1)
   expect(stderr).toContain('the control plane did not start')
   expect(stderr).toContain('serve.log')
+  expect(stderr).toContain('portal.db is damaged')
+  // a sentence, and no trace of the program's insides
+  expect(stderr).not.toMatch(/^\s+at /m)
 })
 
 test('the foreground one ends with its terminal', async () => {
