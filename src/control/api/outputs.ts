@@ -1,7 +1,7 @@
 import type { World } from '../../core/jobs/world.ts'
 import type { Context } from '../engine/context.ts'
 import type { OutputsNow } from '../http/api.ts'
-import { soFar } from '../http/archives.ts'
+import { carriedAt, soFar } from '../http/archives.ts'
 
 /**
  * Where the outputs of a job lie now (J-FILE-2), the newest attempt first: as it left them, as far as it has written them, or
@@ -18,7 +18,7 @@ export async function outputsOf(context: Context, { job, attempts }: World): Pro
       if (written && (job.current === token || base?.token !== token)) return sent(soFar(id))
       if (base?.token !== token) continue
       const bytes = await context.chains.outputs(job.id, base.slot)
-      if (bytes !== null) return { archive: `${id}.at-${base.slot}`, bytes, declared }
+      if (bytes !== null) return { archive: carriedAt(id, base.slot), bytes, declared }
     }
   return { archive: null, bytes: null, declared }
 }

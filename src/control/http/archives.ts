@@ -1,6 +1,6 @@
 /** The archives that travel: working directories on their way to machines, outputs on their way home. */
 import { createReadStream, existsSync } from 'node:fs'
-import { open, rm, stat } from 'node:fs/promises'
+import { open, readdir, rm, stat } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -21,13 +21,17 @@ export interface Workdirs {
 /** The name under which the outputs of an attempt lie that still runs. */
 export const soFar = (attempt: string): string => `${attempt}.so-far`
 
+const beside = '.at-'
+/** The name under which the outputs lie that a checkpoint of an attempt carries. */
+export const carriedAt = (attempt: string, slot: number): string => `${attempt}${beside}${slot}`
+
 /** Declared outputs by the name of their archive: an attempt's as it left them, those so far, or a checkpoint's. */
 export interface Outputs {
   /** @param still asked once they are whole, before they replace the ones before: throws when the attempt is over */
   receive(incoming: IncomingMessage, name: string, still: () => Promise<void>): Promise<Received>
   /** @param path a declared output or something inside it; null: all. Answers null when there is no such thing. */
   read(name: string, path: string | null): Promise<Opened | null>
-  /** Keeps those that a checkpoint carries, so that parts of them can be read. */
+  /** Keeps those that a checkpoint carries (`carriedAt`), so that parts of them can be read, in place of an older one's. */
   take(name: string, pieces: AsyncIterable<Uint8Array>): Promise<void>
   remove(name: string): Promise<void>
   kept(name: string): boolean
@@ -60,7 +64,13 @@ export async function openOutputs(folder: string): Promise<Outputs> {
     receive: (incoming, name, still) =>
       receiveFile(incoming, { folder, name: `${name}.tar`, limitBytes: limits.outputs, sha256: null, still }),
     read: (name, path) => (path === null ? openFile(file(name)) : openPart(file(name), path)),
-    take: (name, pieces) => keepFile(pieces, folder, `${name}.tar`),
+    take: async (name, pieces) => {
+      await keepFile(pieces, folder, `${name}.tar`)
+      // of an attempt's checkpoints only the newest is asked for
+      const attempt = name.slice(0, name.indexOf(beside) + beside.length)
+      const older = (await readdir(folder)).filter((one) => one.startsWith(attempt) && one !== `${name}.tar`)
+      for (const one of older) await rm(join(folder, one), { force: true })
+    },
     remove: (name) => rm(file(name), { force: true }),
     kept: (name) => existsSync(file(name)),
   }

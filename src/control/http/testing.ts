@@ -9,6 +9,7 @@ import { portalError } from '../../contract/errors.ts'
 import type { PracticeAct, PracticeView } from '../../contract/practice.ts'
 import type { EventView, JobView } from '../../contract/schemas.ts'
 import type { AgentGateway, AgentLink, ControlApi, LogPiece } from './api.ts'
+import { carriedAt } from './archives.ts'
 import { createServer, type HttpServer, type ServerOptions } from './server.ts'
 
 export const token = 'person-token-of-the-tests'
@@ -210,7 +211,11 @@ export function createMemory(): { memory: Memory; api: ControlApi; agents: Agent
         } else await until(signal)
       }
     },
-    outputsOf: async (ref) => ({ archive: `${find(ref).id}.1`, bytes: memory.carried, declared: ['out'] }),
+    outputsOf: async (ref) => ({
+      archive: memory.carried ? carriedAt(`${find(ref).id}.1`, 3) : `${find(ref).id}.1`,
+      bytes: memory.carried,
+      declared: ['out'],
+    }),
     offers: async () => ({ at: 1, offers: [], failed: [] }),
     connections: async () => ({ connections: [] }),
     doctor: async () => ({ checks: [] }),

@@ -7,6 +7,7 @@ import { buffer } from 'node:stream/consumers'
 import { create, list } from 'tar'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createClient, type Client } from '../../contract/client.ts'
+import { carriedAt } from './archives.ts'
 import { agentToken, jobView, serveMemory, token, type Served } from './testing.ts'
 
 let served: Served
@@ -202,6 +203,8 @@ describe('outputs', () => {
     expect(await read('output.txt')).toEqual(['output.txt 7'])
     // kept: it is not asked for its bytes again
     expect(await read('out/a.txt')).toEqual(['out/a.txt 1'])
+    await served.server.outputs.take(carriedAt('job-1.1', 4), Readable.from([whole]))
+    expect(await kept('outputs')).toEqual(['job-1.1.at-4.tar'])
   })
 
   test('replace the ones before', async () => {
