@@ -117,6 +117,16 @@ const notDone = (what: Asked, job: JobView, event: EventView): PortalError => {
       '`portal move --on PATTERN` looks elsewhere; `portal offers` lists where to.',
       { job: job.name, why: event.why },
     )
+  // a job that says nothing of its state is refused as well: there is no value to name, but the answer is the same
+  if (event.why?.code === 'move.no_way')
+    return new PortalError(
+      'checkpoint_refused',
+      `${job.name}: ${what} refused, ${runs}: ${sentence}`,
+      'A job names its state by `job.state(…)`: docs/sdk-python.md, docs/sdk-node.md.',
+      { job: job.name, count: 0, refused, why: event.why },
+      409,
+      3,
+    )
   if (refused.length === 0)
     return failed(
       'not_done',

@@ -331,3 +331,16 @@ describe('J-FILE-2 outputs are copied, and a hostile archive writes nowhere else
     }
   })
 })
+
+test('J-STRICT-1 a job that names no state is refused with that reason, and code 3', async () => {
+  add('nightly')
+  const moving = person.start(['move', 'nightly'])
+  await asked('move')
+  tell('move.aborted', {
+    why: because('its state cannot be carried: nothing says what its state is', 'move.no_way'),
+    facts: { kind: 'move', refused: [] },
+  })
+  const { code, stderr } = await moving.done
+  expect(stderr).toContain('nightly: move refused, it runs on where it is: its state cannot be carried')
+  expect(code).toBe(3)
+})
