@@ -120,7 +120,7 @@ export class Checks {
         if (job.state.is !== 'running' || job.wish?.to === 'stop')
           return { done: 'nothing', outcome: 'outranked', because }
         return {
-          done: await beginMove(context, world, 'suspension', by, null, because, now),
+          done: await beginMove(context, world, { kind: 'suspension', by, on: null, because }, now),
           outcome: 'acted',
           because,
         }

@@ -1,8 +1,9 @@
 import type { Logger } from 'pino'
-import type { Manifest, Newest, Sealed } from '../../checkpoints/index.ts'
+import { type Manifest, type Newest, type Sealed, StoreError } from '../../checkpoints/index.ts'
 import type { EventRecord } from '../../core/decisions.ts'
 import type { Asker, JobRecord } from '../../core/jobs/model.ts'
 import type { Why } from '../../core/reasons.ts'
+import { second } from '../../core/time/index.ts'
 import type { Provider } from '../../providers/port.ts'
 import type { Applied, Change, Store } from '../../store/port.ts'
 import type { Agents } from '../agents.ts'
@@ -115,3 +116,9 @@ export const collectBehind = (context: Context, jobId: string, slot: number): vo
   void context.chains.collect(jobId, slot).catch((error: unknown) => {
     context.log.warn({ job: jobId, slot, error: String(error) }, 'earlier checkpoints could not be removed')
   })
+
+/** How soon a chain that cannot be read or written just now is tried again. */
+export const storeRetry = 2 * second
+
+/** Whether what went wrong with a chain may pass: damage is final, a store that does not answer is not. */
+export const isPassing = (error: unknown): boolean => error instanceof StoreError

@@ -3,12 +3,20 @@ import { attemptOf, type World } from '../../core/jobs/world.ts'
 import { why, type Why } from '../../core/reasons.ts'
 import { day, never, second, type Instant } from '../../core/time/index.ts'
 import type { Change } from '../../store/port.ts'
-import { collectBehind, commit, event, updateJob, type Context, type Done, type NewEvent } from './context.ts'
+import {
+  collectBehind,
+  commit,
+  event,
+  isPassing,
+  storeRetry,
+  updateJob,
+  type Context,
+  type Done,
+  type NewEvent,
+} from './context.ts'
 import { lastWords } from './last-words.ts'
-import { toEnding } from './machines.ts'
 import { aborted, baseFrom, behindSeal, ttlDue } from './moves.ts'
-
-const storeRetry = 2 * second
+import { isHere, runsNowhere, toEnding } from './records.ts'
 
 const byOf = (state: JobState) => ('by' in state ? state.by : ('portal' as const))
 const whyOf = (state: JobState): Why | null => ('why' in state ? state.why : null)
@@ -19,11 +27,9 @@ function withoutMove(world: World, now: Instant): Change[] {
   const target = attemptOf(world, move?.target ?? null)
   return [
     ...(move && move.outcome === null ? [aborted(move, why('move.ended'), [], now)] : []),
-    ...(target && isAlive(target) && target.token !== world.job.current ? [toEnding(target, now)] : []),
+    ...(target && isHere(target) && target.token !== world.job.current ? [toEnding(target, now)] : []),
   ]
 }
-
-const isAlive = ({ state }: AttemptRecord): boolean => state !== 'ending' && state !== 'gone'
 
 /** The job's process ended: the job is over, in the state that follows from how it ended. */
 export async function jobEnded(context: Context, world: World, attempt: AttemptRecord, state: JobState): Promise<Done> {
@@ -50,9 +56,7 @@ export async function jobEnded(context: Context, world: World, attempt: AttemptR
     [
       updateJob(job, {
         state,
-        current: null,
-        move: null,
-        abortedMove: null,
+        ...runsNowhere,
         wish: null,
         exit: status,
         due: keptUntil(job, state),
@@ -106,9 +110,7 @@ export async function lost(context: Context, world: World, attempt: AttemptRecor
     [
       updateJob(job, {
         state,
-        current: null,
-        move: null,
-        abortedMove: null,
+        ...runsNowhere,
         wish: null,
         base,
         lastSlot,
@@ -175,7 +177,7 @@ export async function adopt(context: Context, world: World, slot: number): Promi
   try {
     base = baseFrom(await context.chains.verify(job.id, slot), context.clock.now())
   } catch (error) {
-    if (error instanceof Error && error.name === 'StoreError') return { later: context.clock.now() + storeRetry }
+    if (isPassing(error)) return { later: context.clock.now() + storeRetry }
     context.log.warn({ job: job.id, slot, error: String(error) }, 'a checkpoint that was reported cannot be used')
   }
   // the slot is taken either way: it is not looked at again
@@ -192,7 +194,7 @@ export async function endJob(context: Context, world: World, state: JobState): P
     job,
     [
       updateJob(job, { state, wish: null, due: keptUntil(job, state) }),
-      ...world.attempts.filter(isAlive).map((attempt) => toEnding(attempt, context.clock.now())),
+      ...world.attempts.filter(isHere).map((attempt) => toEnding(attempt, context.clock.now())),
     ],
     [event(job, 'ended', byOf(state), whyOf(state), { state: state.is, exit: null })],
   )

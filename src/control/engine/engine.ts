@@ -160,11 +160,20 @@ export class Engine {
       case 'bind':
         return bind(context, world, step.attempt, step.current)
       case 'give-up-start':
-        return giveUpStart(context, world, step.attempt, step.why, step.refused, step.tryNext)
+        return giveUpStart(context, world, step.attempt, {
+          because: step.why,
+          refused: step.refused,
+          tryNext: step.tryNext,
+        })
       case 'commit-resume':
         return commitResume(context, world, step.attempt)
       case 'begin-move':
-        return beginMove(context, world, step.kind, world.job.wish?.by ?? { person: 'someone' }, step.on, step.why, now)
+        return beginMove(
+          context,
+          world,
+          { kind: step.kind, by: world.job.wish?.by ?? { person: 'someone' }, on: step.on, because: step.why },
+          now,
+        )
       case 'advance':
         return advance(context, world, step.move, step.to, step.slot, now)
       case 'abort':

@@ -8,26 +8,10 @@ import type { Provider } from '../../providers/port.ts'
 import type { Change } from '../../store/port.ts'
 import { commit, event, updateJob, type Context, type Done, type NewEvent } from './context.ts'
 import { fallBack, isRefusal } from './place.ts'
+import { commitMoney, passedOverAnd, runsAs, toEnding, updateAttempt, withoutTarget } from './records.ts'
 import type { Sights } from './world.ts'
 
 const retryAfter = second
-
-export const updateAttempt = (attempt: AttemptRecord, row: Partial<Omit<AttemptRecord, 'id' | 'version'>>): Change => ({
-  do: 'update',
-  table: 'attempts',
-  id: attempt.id,
-  expect: attempt.version,
-  row,
-})
-
-/** Lets a machine go: from here on its provider may be told to end it. Only together with the write that takes the job from it. */
-export const toEnding = (attempt: AttemptRecord, now: Instant, more: Partial<AttemptRecord> = {}): Change =>
-  updateAttempt(attempt, {
-    state: 'ending',
-    endingAt: now,
-    ranUntil: attempt.ranFrom === null ? null : (attempt.ranUntil ?? now),
-    ...more,
-  })
 
 const providerOf = (context: Context, attempt: AttemptRecord): Provider => {
   const provider = context.providers.get(attempt.offer.connection)
@@ -64,10 +48,18 @@ export async function start(context: Context, sights: Sights, world: World, atte
       context.log.warn({ attempt: attempt.id, error: message }, 'a machine could not be started; it is tried again')
       const now = context.clock.now()
       if (now >= attempt.intendedAt + settings.startTimeout)
-        return giveUpStart(context, world, attempt, why('start.failed', { error: message }), [], true)
+        return giveUpStart(context, world, attempt, {
+          because: why('start.failed', { error: message }),
+          refused: [],
+          tryNext: true,
+        })
       return { later: now + retryAfter }
     }
-    return refusedStart(context, world, attempt, error.kind, message, sights.isMaybeStarted(attempt))
+    return refusedStart(context, world, attempt, {
+      kind: error.kind,
+      error: message,
+      maybeStarted: sights.isMaybeStarted(attempt),
+    })
   }
   const now = context.clock.now()
   context.agents.serve(attempt)
@@ -90,12 +82,7 @@ const startedEvents = (job: JobRecord, { offer, token }: AttemptRecord): NewEven
 /** A first start becomes current with the write that binds it: there is nothing to restore. */
 function bound({ job }: World, attempt: AttemptRecord, now: Instant, more: Partial<AttemptRecord> = {}): Change[] {
   return [
-    updateJob(job, {
-      state: { is: 'running', since: now, unreachableSince: null },
-      current: attempt.token,
-      passedOver: [],
-      warnings: [],
-    }),
+    updateJob(job, runsAs(attempt, now)),
     updateAttempt(attempt, { state: 'bound', boundAt: now, ranFrom: now, ...more }),
   ]
 }
@@ -121,16 +108,7 @@ export async function commitResume(context: Context, world: World, attempt: Atte
   await commit(
     context,
     job,
-    [
-      updateJob(job, {
-        state: { is: 'running', since: now, unreachableSince: null },
-        current: attempt.token,
-        passedOver: [],
-        warnings: [],
-        exit: null,
-      }),
-      updateAttempt(attempt, { ranFrom: now }),
-    ],
+    [updateJob(job, { ...runsAs(attempt, now), exit: null }), updateAttempt(attempt, { ranFrom: now })],
     [event(job, 'resumed', 'portal', null, { offer: attempt.offer.id, attempt: attempt.token, slot: attempt.from })],
   )
   return 'again'
@@ -140,22 +118,15 @@ async function refusedStart(
   context: Context,
   { job, move }: World,
   attempt: AttemptRecord,
-  kind: string,
-  error: string,
-  maybeStarted: boolean,
+  { kind, error, maybeStarted }: { readonly kind: string; readonly error: string; readonly maybeStarted: boolean },
 ): Promise<Done> {
   const now = context.clock.now()
-  const passedOver = [
-    ...job.passedOver.filter(({ offer }) => offer !== attempt.offer.id),
-    { offer: attempt.offer.id, why: error },
-  ]
+  const passedOver = passedOverAnd(job, { offer: attempt.offer.id, why: error })
   const changes: Change[] = [
     updateJob(job, { passedOver, due: now, ...withoutMachine(job, now) }),
     // an earlier try whose answer did not come may have its effect yet: only then has anything to be looked for
     ...(maybeStarted ? [toEnding(attempt, now)] : neverStarted(attempt, now)),
-    ...(move?.target === attempt.token
-      ? [{ do: 'update', table: 'moves', id: move.id, expect: move.version, row: { target: null } } as const]
-      : []),
+    ...withoutTarget(move, attempt),
   ]
   await commit(context, job, changes, [
     event(job, 'warned', 'portal', why('place.refused', { offer: attempt.offer.id, kind, error })),
@@ -165,13 +136,7 @@ async function refusedStart(
 
 const neverStarted = (attempt: AttemptRecord, now: Instant): Change[] => [
   updateAttempt(attempt, { state: 'gone', goneAt: now, spent: { micros: 0, currency: attempt.offer.price.currency } }),
-  {
-    do: 'add',
-    table: 'connections',
-    id: attempt.offer.connection,
-    micros: -attempt.committed.micros,
-    withinCap: false,
-  },
+  commitMoney(attempt, -attempt.committed.micros),
 ]
 
 /** The state of a job whose start or resume has to look for another machine. */
@@ -184,30 +149,33 @@ function withoutMachine(job: JobRecord, now: Instant): Partial<JobRecord> {
   return {}
 }
 
+export interface GivenUp {
+  readonly because: Why
+  /** values that the target could not take back */
+  readonly refused: readonly RefusedValue[]
+  /** false: the state itself is the trouble, and another machine would not help */
+  readonly tryNext: boolean
+}
+
 /** A start that came to nothing after a machine may exist: the row goes, the job falls back or looks for another place. */
 export async function giveUpStart(
   context: Context,
   world: World,
   attempt: AttemptRecord,
-  because: Why,
-  refused: readonly RefusedValue[],
-  tryNext: boolean,
+  { because, refused, tryNext }: GivenUp,
 ): Promise<Done> {
   const now = context.clock.now()
   const { job, move } = world
-  const moveGone: Change[] =
-    move?.target === attempt.token
-      ? [{ do: 'update', table: 'moves', id: move.id, expect: move.version, row: { target: null } }]
-      : []
-  const passedOver = [
-    ...job.passedOver.filter(({ offer }) => offer !== attempt.offer.id),
-    { offer: attempt.offer.id, why: 'it did not come up' },
-  ]
+  const passedOver = passedOverAnd(job, { offer: attempt.offer.id, why: 'it did not come up' })
   if (tryNext) {
     await commit(
       context,
       job,
-      [updateJob(job, { passedOver, due: now, ...withoutMachine(job, now) }), toEnding(attempt, now), ...moveGone],
+      [
+        updateJob(job, { passedOver, due: now, ...withoutMachine(job, now) }),
+        toEnding(attempt, now),
+        ...withoutTarget(move, attempt),
+      ],
       [event(job, 'warned', 'portal', because, { offer: attempt.offer.id })],
     )
     return 'again'
@@ -291,13 +259,7 @@ export async function settle(context: Context, sights: Sights, world: World, att
     world.job,
     [
       updateAttempt(attempt, { state: 'gone', goneAt: now, spent }),
-      {
-        do: 'add',
-        table: 'connections',
-        id: attempt.offer.connection,
-        micros: spent.micros - attempt.committed.micros,
-        withinCap: false,
-      },
+      commitMoney(attempt, spent.micros - attempt.committed.micros),
     ],
     [],
   )
@@ -333,7 +295,7 @@ export async function renew(
   const applied = await context.store.apply({
     changes: [
       updateAttempt(attempt, { lease: { grantedAt: now, length }, committed }),
-      { do: 'add', table: 'connections', id: attempt.offer.connection, micros: more, withinCap: more > 0 },
+      commitMoney(attempt, more, more > 0),
       ...along,
     ],
     events: [],

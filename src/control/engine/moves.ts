@@ -3,34 +3,29 @@ import type { Asker, AttemptRecord, Base, JobRecord, MoveRecord, RefusedValue } 
 import { refusalsInWords } from '../../core/jobs/placement.ts'
 import { attemptOf, currentOf, type World } from '../../core/jobs/world.ts'
 import { why, type Why } from '../../core/reasons.ts'
-import { minute, never, second, type Instant } from '../../core/time/index.ts'
+import { minute, never, type Instant } from '../../core/time/index.ts'
 import type { Change } from '../../store/port.ts'
-import { collectBehind, commit, event, updateJob, type Context, type Done } from './context.ts'
+import { collectBehind, commit, event, isPassing, storeRetry, updateJob, type Context, type Done } from './context.ts'
 import { lastWords } from './last-words.ts'
-import { toEnding, updateAttempt } from './machines.ts'
 import { chooseFor, priceInWords } from './place.ts'
+import { isHere, runsAs, runsNowhere, toEnding, updateAttempt, updateMove } from './records.ts'
 
-/** How soon a chain that cannot be read or written just now is tried again. */
-const storeRetry = 2 * second
 /** A store that cannot take a seal for this long keeps no job waiting: the move is given up, the source runs on. */
 const sealTakes = 5 * minute
 
-export const updateMove = (move: MoveRecord, row: Partial<Omit<MoveRecord, 'id' | 'version'>>): Change => ({
-  do: 'update',
-  table: 'moves',
-  id: move.id,
-  expect: move.version,
-  row,
-})
+export interface Leaving {
+  readonly kind: MoveRecord['kind']
+  readonly by: Asker
+  /** a pattern for where to; null: anywhere that is better */
+  readonly on: string | null
+  readonly because: Why
+}
 
 /** Begins a move or a suspension. A move without a place to go to is declined before anything is asked of the job. */
 export async function beginMove(
   context: Context,
   world: World,
-  kind: MoveRecord['kind'],
-  by: Asker,
-  on: string | null,
-  because: Why,
+  { kind, by, on, because }: Leaving,
   now: Instant,
 ): Promise<Done> {
   const { job } = world
@@ -141,7 +136,7 @@ export async function abortMove(
         ...closed,
       }),
       aborted(move, because, refused, now),
-      ...(target && target.state !== 'ending' && target.state !== 'gone' ? [toEnding(target, now)] : []),
+      ...(target && isHere(target) ? [toEnding(target, now)] : []),
     ],
     [event(job, 'move.aborted', move.by, because, { move: move.id, kind: move.kind, step: move.step, refused })],
   )
@@ -220,9 +215,6 @@ export async function sealAndCommit(context: Context, world: World, move: MoveRe
     : commitSuspension(context, world, move, base, sealed)
 }
 
-/** Damage is final; anything else may pass. */
-const isPassing = (error: unknown): boolean => error instanceof Error && error.name === 'StoreError'
-
 async function commitMove(
   context: Context,
   world: World,
@@ -249,13 +241,11 @@ async function commitMove(
     job,
     [
       updateJob(job, {
-        state: { is: 'running', since: now, unreachableSince: null },
-        current: target.token,
+        ...runsAs(target, now),
         move: null,
         abortedMove: null,
         base,
         lastSlot: seal,
-        passedOver: [],
         warnings: left,
       }),
       updateMove(move, { step: 'committed', outcome: 'committed', seal, times: { ...move.times, committed: now } }),
@@ -326,9 +316,7 @@ export async function confirmSuspended(
     [
       updateJob(job, {
         state: { is: 'suspended', since: now, by: move.by, why: move.why, expiresAt },
-        current: null,
-        move: null,
-        abortedMove: null,
+        ...runsNowhere,
         wish: job.wish?.to === 'stop' ? job.wish : null,
         due: Math.min(expiresAt, ttlDue(job)),
         warnings: left,

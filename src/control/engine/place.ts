@@ -9,6 +9,7 @@ import type { Change } from '../../store/port.ts'
 import { commit, event, updateJob, type Context, type Done, type NewEvent } from './context.ts'
 import { abortMove } from './moves.ts'
 import { isOwned, leftOnOwned, market } from './offers.ts'
+import { commitMoney, passedOverAnd, updateMove } from './records.ts'
 
 /** Chooses an offer and intends a machine at it: the row, its money and the job's next state in one write, before anybody is asked. */
 export async function place(
@@ -26,26 +27,14 @@ export async function place(
   const quoted = await requote(context, offer)
   if (quoted !== null) return tried(context, job, { offer: offer.id, why: quoted })
 
-  const attempt = intend(
-    context,
-    job,
-    offer,
-    purpose === 'start' ? null : purpose === 'resume' ? (job.base?.slot ?? null) : null,
-    now,
-  )
+  // what a move's target begins from is not saved yet
+  const attempt = intend(context, job, offer, purpose === 'resume' ? (job.base?.slot ?? null) : null, now)
   const changes: Change[] = [
     updateJob(job, { lastToken: attempt.token, due: never, ...stateWith(job, attempt, purpose, now) }),
     { do: 'insert', table: 'attempts', row: attempt },
-    { do: 'add', table: 'connections', id: offer.connection, micros: attempt.committed.micros, withinCap: true },
+    commitMoney(attempt, attempt.committed.micros, true),
   ]
-  if (purpose === 'move' && world.move)
-    changes.push({
-      do: 'update',
-      table: 'moves',
-      id: world.move.id,
-      expect: world.move.version,
-      row: { target: attempt.token },
-    })
+  if (purpose === 'move' && world.move) changes.push(updateMove(world.move, { target: attempt.token }))
   const at = context.clock.now()
   const because = job.spec.on?.pinned
     ? why('place.pinned', { offer: offer.id })
@@ -155,11 +144,10 @@ function stateWith(
 
 /** An offer that was not to be had: remembered for this placement, and the next one is tried. */
 export async function tried(context: Context, job: JobRecord, offer: PassedOver): Promise<Done> {
-  const others = job.passedOver.filter((one) => one.offer !== offer.offer)
   await commit(
     context,
     job,
-    [updateJob(job, { passedOver: [...others, offer] })],
+    [updateJob(job, { passedOver: passedOverAnd(job, offer) })],
     [event(job, 'warned', 'portal', why('place.refused', { offer: offer.offer, kind: 'not taken', error: offer.why }))],
   )
   return 'again'
