@@ -99,8 +99,11 @@ try {
     },
     rounds,
   )
+  /** The median of the rounds' ratios: each pair ran within the same moment. */
   const times = (one: Took, what: 'wall' | 'cpu') =>
-    what === 'wall' ? median(one.wall) / median(starts.bare.wall) : mean(one.cpu) / mean(starts.bare.cpu)
+    what === 'wall'
+      ? median(one.wall.map((ms, round) => ms / (starts.bare.wall[round] as number)))
+      : mean(one.cpu) / mean(starts.bare.cpu)
   const limits = 'reading and running what a command needs; bare Node reads nothing'
   rows.push(
     told('start: bare Node on an empty file', wallAndCpu(starts.bare)),
@@ -133,20 +136,35 @@ try {
     rounds,
   )
   const [control, agent] = others.map((pid, n) => (cpuOf(pid) - (before[n] as number)) / ((rounds + 3) * 2))
-  const over = median(runs.run.wall) - median(runs.true.wall)
+  const over = (what: (values: readonly number[]) => number): number => what(runs.run.wall) - what(runs.true.wall)
+  const best = (values: readonly number[]): number => quantile(values, 0.1)
+  /** The best tenth beside it: what it takes when nothing else is at work. */
+  const andBest = (row: Row, ms: number): Row => ({ ...row, seen: `${row.seen} (best tenth ${rounded(ms)} ms)` })
   rows.push(
     told('`true` alone', wallAndCpu(runs.true)),
     told('`portal ps`: one question to a control plane', wallAndCpu(runs.ps)),
     told('`portal run --no-workdir -- true`', wallAndCpu(runs.empty)),
     told('`portal run -- true`', wallAndCpu(runs.run)),
-    atMost(
-      '`portal run -- true` over bare Node and `true`',
-      over - median(starts.bare.wall),
-      50,
-      'ms',
-      'three programs take turns: each waits for the other’s disk (fsync) and for the kernel’s namespaces and cgroups',
+    andBest(
+      atMost(
+        '`portal run -- true` over bare Node and `true`',
+        over(median) - median(starts.bare.wall),
+        50,
+        'ms',
+        'three programs and a keeper take turns, 100 ms of CPU in all; each waits for the other’s disk (fsync) and for the kernel’s namespaces and cgroups (RCU)',
+      ),
+      over(best) - best(starts.bare.wall),
     ),
-    atMost('`portal run -- true` over `true` alone', over, 50, 'ms', 'bare Node’s own start is a good part of it'),
+    andBest(
+      atMost(
+        '`portal run -- true` over `true` alone',
+        over(median),
+        50,
+        'ms',
+        'bare Node’s own start is a good part of it',
+      ),
+      over(best),
+    ),
     told('control plane, CPU of each run', `${rounded(control ?? 0)} ms`),
     told('agent and keeper, CPU of each run', `${rounded(agent ?? 0)} ms`),
   )

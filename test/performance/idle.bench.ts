@@ -17,7 +17,9 @@ try {
   const client = stage.client()
   const begun = performance.now()
   for (let n = 0; n < jobs; n++)
-    await client.createJob({ body: { command: ['sleep', '3600'], needs: { cpus: 0.01 }, on: 'this-machine' } })
+    await client.createJob({
+      body: { command: ['sleep', '3600'], needs: { cpus: 0.01, memoryBytes: 8 * 1024 * 1024 }, on: 'this-machine' },
+    })
   const running = async (): Promise<number> =>
     (await client.jobs({})).jobs.filter(({ state }) => state === 'running').length
   while ((await running()) < jobs || keepers().length < jobs) {
