@@ -117,7 +117,7 @@ const prepare = async (
   return {
     client,
     workdir: {
-      remembered: await rememberedWorkdir(home, directory, listing),
+      remembered: rememberedWorkdir(home, directory, listing),
       send: () => sendWorkdir(cli, client, home, directory, listing),
     },
   }

@@ -1,4 +1,4 @@
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Entry } from './list.ts'
 
@@ -37,32 +37,31 @@ const isSettled = (entries: readonly Entry[], now: number): boolean =>
   entries.every(({ mtimeMs, ctimeMs }) => Math.max(mtimeMs, ctimeMs) < now - settled_ms)
 
 /** The archive that these very files, untouched since, were packed into last; null: not known. */
-export const knownArchive = async (
-  home: string,
-  directory: string,
-  entries: readonly Entry[],
-): Promise<string | null> => {
-  const text = await readFile(fileOf(home, directory), 'utf8').catch(() => '')
+export const knownArchive = (home: string, directory: string, entries: readonly Entry[]): string | null => {
+  const text = readOr(fileOf(home, directory))
   const [sha256, print] = text.split('\n')
   return sha256 !== undefined && /^[0-9a-f]{64}$/.test(sha256) && print === fingerprint(directory, entries)
     ? sha256
     : null
 }
 
+const readOr = (file: string): string => {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
 /** Remembers it, where the files are settled enough to be known again by their times. Failing here fails nothing. */
-export const rememberArchive = async (
-  home: string,
-  directory: string,
-  entries: readonly Entry[],
-  sha256: string,
-): Promise<void> => {
+export const rememberArchive = (home: string, directory: string, entries: readonly Entry[], sha256: string): void => {
   if (!isSettled(entries, Date.now())) return
   const file = fileOf(home, directory)
   try {
-    await mkdir(join(home, 'cache', 'packed'), { recursive: true, mode: 0o700 })
+    mkdirSync(join(home, 'cache', 'packed'), { recursive: true, mode: 0o700 })
     const draft = `${file}.${process.pid}`
-    await writeFile(draft, `${sha256}\n${fingerprint(directory, entries)}\n`, { mode: 0o600 })
-    await rename(draft, file)
+    writeFileSync(draft, `${sha256}\n${fingerprint(directory, entries)}\n`, { mode: 0o600 })
+    renameSync(draft, file)
   } catch {
     // a cache that cannot be written only costs time
   }

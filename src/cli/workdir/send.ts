@@ -1,4 +1,4 @@
-import { lstat } from 'node:fs/promises'
+import { lstatSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Client } from '../../contract/client.ts'
 import { userHome } from '../../contract/home.ts'
@@ -55,11 +55,8 @@ const tellLeftOut = (cli: Cli, { leftOut }: Listing): void => {
 }
 
 /** The archive of these very files, where they were packed before and nothing touched them since: they are not even read. */
-export const rememberedWorkdir = async (
-  home: string,
-  directory: string,
-  { entries }: Listing,
-): Promise<string | null> => (entries.length === 0 ? null : knownArchive(home, directory, entries))
+export const rememberedWorkdir = (home: string, directory: string, { entries }: Listing): string | null =>
+  entries.length === 0 ? null : knownArchive(home, directory, entries)
 
 /**
  * Packs the directory, and sends its archive unless the control plane has it already.
@@ -81,7 +78,7 @@ export const sendWorkdir = async (
       line.step(`sending ${size(bytes.length)}`)
       await client.putWorkdir({ params: { sha256 }, upload: bytes, timeoutMs: 120_000 })
     }
-    await rememberArchive(home, directory, listing.entries, sha256)
+    rememberArchive(home, directory, listing.entries, sha256)
     return sha256
   } finally {
     line.done()
@@ -94,10 +91,10 @@ const pack = async (directory: string, entries: readonly Entry[]) => {
     return await packWorkdir(directory, entries)
   } catch (error) {
     const { path } = error as { readonly path?: string }
-    const gone = path === undefined ? null : await lstat(path).catch(() => null)
+    const gone = path !== undefined && lstatSync(path, { throwIfNoEntry: false }) === undefined
     throw failed(
       'workdir_changed',
-      `${path ?? directory} ${gone === null && path !== undefined ? 'vanished' : 'could not be read'} while it was packed: ${error instanceof Error ? error.message : String(error)}`,
+      `${path ?? directory} ${gone ? 'vanished' : 'could not be read'} while it was packed: ${error instanceof Error ? error.message : String(error)}`,
       'start again when nothing writes there, or leave it out with a line in .portalignore',
     )
   }
