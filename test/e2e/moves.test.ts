@@ -14,7 +14,8 @@ afterAll(() => portal.close())
 
 if (python === null) console.warn(`jobs in Python are not moved: ${whyNoPython}`)
 
-const steps = 300
+// long enough that it still runs when a busy machine comes to the second move
+const steps = 900
 const languages = [
   {
     language: 'Python',
@@ -51,18 +52,18 @@ describe.each(languages)('$language', ({ missing, training, connection, refused,
       expect(alone.stdout).toMatch(/final weights sha256:[0-9a-f]{64}\n$/)
 
       const { person } = portal
-      const job = await portal.run({ command: [program, ...args, '--pace', '0.02'], on: 'practice/north-1' })
-      await job.line('step    30')
+      const job = await portal.run({ command: [program, ...args, '--pace', '0.015'], on: 'practice/north-1' })
+      await job.line('step    90')
       expect(await person.run(['suspend', job.name])).toMatchObject({
         code: 0,
         stdout: expect.stringContaining('is suspended'),
       })
       expect((await job.view()).state).toBe('suspended')
       expect(await person.run(['resume', job.name])).toMatchObject({ code: 0 })
-      await job.line('step    90')
+      await job.line('step   270')
       const moved = await person.run(['move', job.name, '--on', 'practice/south-1'])
       expect(moved).toMatchObject({ code: 0, stdout: expect.stringContaining('moved from practice/north-1') })
-      await job.line('step   150')
+      await job.line('step   450')
       expect(await person.run(['move', job.name, '--on', 'this-machine', '--json'])).toMatchObject({ code: 0 })
       expect(await job.view()).toMatchObject({ state: 'running', offer: 'this-machine', attempt: 4 })
 
