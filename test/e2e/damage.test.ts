@@ -63,7 +63,7 @@ describe('K-WHOLE-2 a damaged checkpoint is never opened: the damage is named, t
 
     const { code, stderr } = await portal.person.run(['resume', trial.job.name])
     expect(code).toBe(1)
-    expect(stderr).toMatch(new RegExp(`not resumed: checkpoint ${trial.job.id}/000001: .*its checkpoint is kept`))
+    expect(stderr).toMatch(new RegExp(`not resumed: .*checkpoint ${trial.job.id}/000001: .*its checkpoint is kept`))
     expect(stderr).toMatch(named)
     const view = await trial.job.state('suspended')
     expect(view.checkpoint).not.toBeNull()
