@@ -282,7 +282,8 @@ function wrongState(job: JobRecord, action: string) {
     resuming: 'stop',
     stopping: 'stop, to change how',
   }
-  if ((endedStates as readonly string[]).includes(job.state.is) && action !== 'resume')
+  const isOver = (endedStates as readonly string[]).includes(job.state.is)
+  if (isOver && (action !== 'resume' || job.state.is === 'succeeded'))
     return portalError('job_ended', { job: job.name, state: job.state.is })
   const state = job.wish?.to === 'stop' ? 'stopping' : job.state.is
   return portalError('wrong_state', {
