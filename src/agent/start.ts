@@ -60,25 +60,35 @@ export const launch = async ({ attempt, around, manifest, place, intend, cannot,
   if (why !== null) return cannot(why)
   layOut(attempt.folder)
   if (!intend()) return
-  const ended = { is: false }
-  startKeeper(
-    {
-      script: around.keeper,
-      keeper: attempt.keeper,
-      confinement: around.confinement,
-      workdir: attempt.work,
-      command: start.command,
-      env,
-    },
-    () => {
-      ended.is = true
-      over()
-    },
-  )
+  const ended: { is: boolean; error: Error | null } = { is: false, error: null }
+  try {
+    startKeeper(
+      {
+        script: around.keeper,
+        keeper: attempt.keeper,
+        confinement: around.confinement,
+        workdir: attempt.work,
+        command: start.command,
+        env,
+      },
+      () => {
+        ended.is = true
+        over()
+      },
+      (error) => {
+        ended.error = error
+      },
+    )
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'E2BIG') throw error
+    return cannot('its command and its variables are longer than this machine takes')
+  }
   // without limit until it is seen: what was started is never taken for nothing
   while (!ended.is && keeperOf(attempt.folder) === null) await pause(1)
   const until = performance.now() + patience_ms
   while (!ended.is && keptOf(attempt.folder).is === 'new' && performance.now() < until) await pause(1)
+  // too many processes, say: that may pass
+  if (ended.error) throw ended.error
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

@@ -47,6 +47,11 @@ describe('from an order to a process', () => {
 
   test('a keeper that was killed before its job began may begin again; a job that began never does', () => {
     expect(step({}, { keeper: 'over', kept: { is: 'new' } }).do).toBe('start')
+    const stop: Want = { do: 'stop', grace: 0, save: false, safePointWait: 0 }
+    expect(step({ want: stop }, { keeper: 'over', kept: { is: 'new' } })).toEqual({
+      do: 'change',
+      change: { ending: 'stopped' },
+    })
     expect(step({}, { keeper: 'over', kept: { is: 'begun' } })).toMatchObject({
       do: 'change',
       change: { exit: { how: 'ended' } },

@@ -92,6 +92,7 @@ export const nextStep = (state: AttemptState, seen: AttemptSeen, now: Now): Step
     // on its way in: what it is shows when that is done
     if (seen.busy === 'start') return wait()
     if (begun || state.ending || state.want.do === 'end') return change(ended(state, seen, now))
+    if (state.want.do === 'stop') return change({ ending: 'stopped' })
     if (seen.busy !== null || seen.lease === null) return wait()
     return now.boot < seen.retryAt ? wait(seen.retryAt) : { do: 'start' }
   }

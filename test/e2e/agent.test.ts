@@ -70,6 +70,14 @@ describe('a job', () => {
     expect(report.exit?.error).toMatch(error)
   })
 
+  test('says that a command is longer than the machine takes, and does not try for ever', async () => {
+    machine.start()
+    control.order('job1.1', 1, run(jobStart(sh('echo ran'), { env: { LONG: 'x'.repeat(131_071) } })))
+    const { exit } = await control.reported('job1.1', ({ exit }) => exit)
+    expect(exit).toMatchObject({ how: 'could-not-start', error: expect.stringMatching(/longer than this machine takes/) })
+    expect(machine.left()).toEqual([])
+  })
+
   test('a job that removes what says that it began is not begun again', async () => {
     machine.start()
     control.order('job1.1', 1, run(jobStart(sh('echo ran; rm ../exit; sleep 0.2'))))

@@ -174,9 +174,10 @@ const isOutOfTheWay = (name: string): boolean =>
 
 /**
  * Starts the keeper, which starts the job, in a session of its own. A keeper that is there already is left as it is, and
- * a job that was begun once is never begun again. `over` is called when this very keeper has ended.
+ * a job that was begun once is never begun again. `over` is called when this very keeper has ended, or
+ * did not come up at all, which `failed` is told first.
  */
-export const startKeeper = (start: KeeperStart, over: () => void): void => {
+export const startKeeper = (start: KeeperStart, over: () => void, failed: (error: Error) => void = () => {}): void => {
   const { script, keeper, confinement, workdir, env, shell = '/bin/sh' } = start
   const aside = Object.entries(env).filter(([name]) => isOutOfTheWay(name))
   const plain = Object.fromEntries(Object.entries(env).filter(([name]) => !isOutOfTheWay(name)))
@@ -193,7 +194,10 @@ export const startKeeper = (start: KeeperStart, over: () => void): void => {
     { cwd: '/', env: plain, detached: true, stdio: 'ignore' },
   )
   child.once('exit', over)
-  child.once('error', over)
+  child.once('error', (error) => {
+    failed(error)
+    over()
+  })
   child.unref()
 }
 
