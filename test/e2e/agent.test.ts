@@ -74,7 +74,10 @@ describe('a job', () => {
     machine.start()
     control.order('job1.1', 1, run(jobStart(sh('echo ran'), { env: { LONG: 'x'.repeat(131_071) } })))
     const { exit } = await control.reported('job1.1', ({ exit }) => exit)
-    expect(exit).toMatchObject({ how: 'could-not-start', error: expect.stringMatching(/longer than this machine takes/) })
+    expect(exit).toMatchObject({
+      how: 'could-not-start',
+      error: expect.stringMatching(/longer than this machine takes/),
+    })
     expect(machine.left()).toEqual([])
   })
 
