@@ -48,8 +48,11 @@ export class CheckedStore {
     const before = await this.#rows(transaction)
     const applied = await this.#under.apply(transaction)
     if (applied.is !== 'applied') return applied
-    for (const { change, row } of before)
-      this.#check(change, row, await this.#under.get(change.table as 'jobs', change.id), transaction)
+    for (const { change, row } of before) {
+      const after = await this.#under.get(change.table as 'jobs', change.id)
+      const attempts = change.table === 'jobs' ? await this.#under.attemptsOf(change.id) : []
+      this.#check(change, row, after, attempts, transaction)
+    }
     return applied
   }
 
@@ -60,19 +63,34 @@ export class CheckedStore {
     )
   }
 
-  #check(change: Extract<Change, { do: 'update' }>, before: unknown, after: unknown, all: Transaction): void {
+  #check(
+    change: Extract<Change, { do: 'update' }>,
+    before: unknown,
+    after: unknown,
+    attempts: readonly AttemptRecord[],
+    all: Transaction,
+  ): void {
     if (!before || !after) return
-    if (change.table === 'jobs') this.#job(before as JobRecord, after as JobRecord)
+    if (change.table === 'jobs') this.#job(before as JobRecord, after as JobRecord, attempts)
     if (change.table === 'attempts') this.#attempt(before as AttemptRecord, after as AttemptRecord, all)
     if (change.table === 'moves') this.#move(before as MoveRecord, after as MoveRecord)
   }
 
-  #job(before: JobRecord, after: JobRecord): void {
+  #job(before: JobRecord, after: JobRecord, attempts: readonly AttemptRecord[]): void {
     const { id } = after
     const truth = this.#truth
     const nameOf = (token: number | null) => `${id}.${token}`
+    if (after.current !== before.current && after.current !== null) {
+      const begins = attempts.find(({ token }) => token === after.current)
+      if (begins?.from != null && !truth.restored.has(begins.id))
+        truth.wrong(`${begins.id} became current before it had its state back`)
+    }
     if (after.current !== before.current) {
-      const executing = truth.executing(id).filter((one) => one !== nameOf(after.current))
+      const executing = truth
+        .executing(id)
+        .filter(
+          (one) => one !== nameOf(after.current) && !(after.current !== null ? truth.haunted : truth.paused).has(one),
+        )
       // whoever the job is taken from stands still, is proven gone, or has ended
       if (executing.length > 0 && (after.current !== null || after.state.is === 'suspended' || isEnded(after.state)))
         truth.wrong(
@@ -94,13 +112,19 @@ export class CheckedStore {
       // a planned suspension loses nothing
       const base = after.base && truth.saved.get(`${id}/${after.base.slot}`)
       const reached = before.current === null ? null : truth.reached(nameOf(before.current))
-      if (base && reached !== null && 'person' in after.state.by && base.progress < reached)
+      if (
+        base &&
+        reached !== null &&
+        !truth.haunted.has(nameOf(before.current)) &&
+        'person' in after.state.by &&
+        base.progress < reached
+      )
         truth.wrong(`${id} was suspended at ${base.progress}, though its source had reached ${reached}`)
     }
     if (before.state.is === 'moving' && after.current !== before.current && after.current !== null) {
       const base = after.base && truth.saved.get(`${id}/${after.base.slot}`)
       const reached = truth.reached(nameOf(before.current))
-      if (base && reached !== null && base.progress < reached)
+      if (base && reached !== null && !truth.haunted.has(nameOf(before.current)) && base.progress < reached)
         truth.wrong(`${id} was moved at ${base.progress}, though its source had reached ${reached}`)
     }
     if (

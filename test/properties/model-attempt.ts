@@ -14,12 +14,12 @@ import {
 } from '../../src/checkpoints/index.ts'
 import type { RefusedValue } from '../../src/core/jobs/model.ts'
 import type { Chance } from './chance.ts'
-import type { VirtualClock } from './clock.ts'
+import type { MachineClock } from './machine-clock.ts'
 import { ModelProcess } from './model-process.ts'
 import type { Truth } from './truth.ts'
 
 export interface Around {
-  readonly clock: VirtualClock
+  readonly clock: MachineClock
   readonly chance: Chance
   readonly truth: Truth
   readonly store: CheckpointStore
@@ -27,6 +27,8 @@ export interface Around {
   readonly carriable: () => boolean
   /** counts what is under way, so that time does not pass over it */
   readonly busy: <T>(what: () => Promise<T>) => Promise<T>
+  /** waits without holding up time */
+  readonly idle: (ms: number) => Promise<void>
   readonly notice: () => { readonly seenAt: number; readonly endsAt: number } | null
   readonly send: (message: ToControl) => boolean
   readonly changed: () => void
@@ -38,6 +40,10 @@ export interface Kept {
   deadline: number | null
   ready: boolean
   process: ModelProcess | null
+  /** the highest job version of all orders that came, whatever was made of them */
+  highest: number
+  /** how it was before it was held or saved last, and how far the work was */
+  before: { readonly state: AttemptState; readonly progress: number } | null
 }
 
 const aSocket: RefusedValue = { path: 'state.sock', type: 'socket', reason: 'it is open', advice: 'close it' }
@@ -55,6 +61,8 @@ export class ModelAttempt {
   #restored: AttemptSeen['restored'] = null
   #busy: Step['do'] | null = null
   #retryAt = 0
+  /** when its machine's clock jumped, until a lease was asked for and granted since */
+  #suspectSince: number | null = null
   #frozen = false
   #wanted = ''
   #crashed = false
@@ -90,7 +98,7 @@ export class ModelAttempt {
     if (state.startedAt !== null && state.exit === null) {
       if (deadline !== null) this.#lease.found(deadline)
       this.#frozen = state.held === null
-      if (process?.isRestored) this.#restored = { is: state.from === null ? 'nothing' : 'restored' }
+      if (process?.isThere) this.#sdkCame()
     }
     this.wake()
   }
@@ -102,6 +110,7 @@ export class ModelAttempt {
   }
 
   order(order: AttemptOrder): void {
+    this.kept.highest = Math.max(this.kept.highest, order.jobVersion)
     const taken = takeOrder(this.kept.state, order)
     if (taken === null) return
     this.#set(taken)
@@ -115,7 +124,23 @@ export class ModelAttempt {
   }
 
   granted(nonce: string, length: number): void {
-    if (this.#lease.granted(nonce, length)) this.#keepDeadline()
+    if (this.#lease.granted(nonce, length)) {
+      this.#keepDeadline()
+      if (this.#suspectSince !== null && this.#lease.grantedFor >= this.#suspectSince) {
+        this.#suspectSince = null
+        this.#frozen = true
+      }
+    }
+    this.renew()
+    this.wake()
+  }
+
+  /** The machine slept: whatever runs stands still before anything else, and goes on with a lease that is asked for since. */
+  slept(): void {
+    if (!this.isAlive) return
+    this.#lease.askSoon()
+    this.#suspectSince = this.#around.clock.now()
+    if (this.kept.state.held === null) this.kept.process?.freeze()
     this.renew()
     this.wake()
   }
@@ -164,7 +189,9 @@ export class ModelAttempt {
   }
 
   #perform(step: Exclude<Step, { do: 'wait' }>): boolean {
-    const { process } = this.kept
+    const { process, state, highest } = this.kept
+    if (step.do !== 'change' && state.version < highest)
+      this.#around.truth.wrong(`${this.id} acts (${step.do}) on an order older than one that it was given`)
     switch (step.do) {
       case 'change': {
         const { held } = this.kept.state
@@ -215,7 +242,7 @@ export class ModelAttempt {
     this.#around.changed()
     // how long it takes before it has its effect
     this.#around.clock.after(
-      this.#around.chance.between(0, step.do === 'save' || step.do === 'probe' ? 4000 : 500),
+      this.#around.chance.between(0, step.do === 'save' || step.do === 'probe' ? 8000 : 500),
       () => {
         if (this.#crashed) return
         void this.#around.busy(async () => {
@@ -281,8 +308,10 @@ export class ModelAttempt {
       ended: () => this.tellAgent((agent) => agent.wake()),
     })
     const { process } = this.kept
-    this.#around.clock.after(this.#around.chance.between(0, 3000), () => {
-      process.restored(progress)
+    const { chance } = this.#around
+    const takes = from !== null && chance.happens(0.2) ? chance.between(30, 115) : chance.between(0, 6)
+    this.#around.clock.after(takes * second, () => {
+      process.comes(progress)
       this.tellAgent((agent) => agent.#sdkCame())
     })
   }
@@ -378,6 +407,10 @@ export class ModelAttempt {
     const stream = writer.stream('graph')
     await stream.write(Buffer.from(String(progress)))
     await stream.end()
+    // all is read; how long until it is durable, and the slot taken, is the store's matter, whatever becomes of the process
+    const { chance } = this.#around
+    if (chance.happens(0.2)) await this.#around.idle(chance.between(5, 900) * second)
+    if (this.#crashed) throw Object.assign(new Error('the agent is gone'), { name: 'StoreError' })
     const outcome = await writer.commit({
       method: 'sdk',
       savedAt: this.#around.clock.now(),
@@ -406,7 +439,7 @@ export class ModelAttempt {
       restored: this.#restored,
       let: this.#isLet,
       asks: false,
-      suspect: false,
+      suspect: this.#suspectSince !== null,
       notice: this.#around.notice(),
       busy: this.#busy,
       retryAt: this.#retryAt,
@@ -443,6 +476,9 @@ export class ModelAttempt {
 
   #set(state: AttemptState): void {
     if (this.#crashed) return
+    const { exit, held, ran, saving, ending } = this.kept.state
+    if (ran && !exit && !held && !saving && !ending)
+      this.kept.before = { state: this.kept.state, progress: this.kept.process?.progress ?? 0 }
     this.kept.state = state
     this.#around.changed()
   }

@@ -1,5 +1,7 @@
 import { newAttempt } from '../../src/agent/step.ts'
 import type { ToAgent, ToControl } from '../../src/contract/agent.ts'
+import type { VirtualClock } from './clock.ts'
+import { MachineClock } from './machine-clock.ts'
 import { ModelAttempt, type Around, type Kept } from './model-attempt.ts'
 
 export interface Wire {
@@ -7,7 +9,10 @@ export interface Wire {
   close(): void
 }
 
-type Parts = Omit<Around, 'notice' | 'send' | 'changed'> & {
+type Parts = Omit<Around, 'notice' | 'send' | 'changed' | 'clock' | 'idle'> & {
+  readonly world: VirtualClock
+  /** not busy for so long, by this machine's clock */
+  readonly idle: (clock: MachineClock, ms: number) => Promise<void>
   readonly agentId: string
   /** a person's own: it is never ended, and serves many attempts */
   readonly owned: boolean
@@ -31,13 +36,16 @@ interface Agent {
 /** A machine: its disk, its processes, and an agent that may crash and come back. */
 export class ModelMachine {
   readonly #parts: Parts
+  readonly #clock: MachineClock
   readonly #disk = new Map<string, Kept>()
   #agent: Agent | null = null
   #alive = true
+  #cutOffUntil = 0
   #notice: { seenAt: number; endsAt: number } | null = null
 
   constructor(parts: Parts) {
     this.#parts = parts
+    this.#clock = new MachineClock(parts.world)
     this.#startAgent()
   }
 
@@ -59,6 +67,43 @@ export class ModelMachine {
     this.crashAgent(Infinity)
     this.#alive = false
     for (const { process } of this.#disk.values()) process?.over({ is: 'begun' })
+    this.#clock.pause()
+  }
+
+  /** The whole machine stands still, and nobody on it knows. */
+  pause(duration: number): void {
+    if (!this.#alive || this.#clock.isPaused) return
+    for (const [id, { process }] of this.#disk) {
+      process?.pause(true)
+      if (!this.#parts.owned) this.#parts.truth.paused.add(id)
+    }
+    this.#clock.pause()
+    const agent = this.#agent
+    // whoever is connected to it gives up after a while
+    this.#parts.world.after(Math.min(duration, 20 * second), () => agent?.wire?.close())
+    this.#parts.world.after(duration, () => {
+      if (!this.#alive) return
+      this.#clock.goOn(this.#parts.owned)
+      for (const { process } of this.#disk.values()) process?.pause(false)
+      // the agent notices at its next look, within a second
+      if (duration > 2 * second)
+        this.#clock.after(this.#parts.chance.between(0, second), () => {
+          for (const attempt of this.#agent?.attempts.values() ?? []) attempt.slept()
+        })
+    })
+  }
+
+  /** The machine is set back to how it was before its job was held or saved last: as if from an old image. */
+  setBack(): void {
+    if (!this.#alive) return
+    this.crashAgent(second)
+    for (const [id, kept] of this.#disk) {
+      if (!kept.before || kept.process?.isOver !== false) continue
+      this.#parts.truth.haunted.add(id)
+      kept.state = kept.before.state
+      kept.highest = kept.state.version
+      kept.process.setBack(kept.before.progress)
+    }
   }
 
   /** The agent's process is killed; its jobs and their keepers go on. */
@@ -68,11 +113,17 @@ export class ModelMachine {
     this.#agent = null
     for (const attempt of agent.attempts.values()) attempt.crash()
     agent.wire?.close()
-    this.#parts.clock.after(backAfter, () => this.#alive && !this.#agent && this.#startAgent())
+    this.#clock.after(backAfter, () => this.#alive && !this.#agent && this.#startAgent())
   }
 
   cutConnection(): void {
     this.#agent?.wire?.close()
+  }
+
+  /** Nobody hears it, and it hears nobody, for so long. */
+  cutOff(duration: number): void {
+    this.#cutOffUntil = this.#parts.world.now() + duration
+    this.cutConnection()
   }
 
   /** The job's process is killed by somebody else. */
@@ -81,7 +132,7 @@ export class ModelMachine {
   }
 
   noticed(length: number): void {
-    const now = this.#parts.clock.now()
+    const now = this.#clock.now()
     if (!this.#alive || this.#parts.owned) return
     this.#notice = { seenAt: now, endsAt: now + length }
     this.#changed()
@@ -100,14 +151,21 @@ export class ModelMachine {
 
   received(message: ToAgent): void {
     const agent = this.#agent
-    if (!agent) return
-    agent.heardAt = this.#parts.clock.now()
+    if (!agent || this.#clock.isPaused) return
+    agent.heardAt = this.#clock.now()
     if (message.t === 'orders') {
       for (const order of message.attempts) {
         let attempt = agent.attempts.get(order.attempt)
         if (!attempt) {
           if (order.want.do !== 'prepare' && order.want.do !== 'run') continue
-          const kept: Kept = { state: newAttempt(order, 'boot'), deadline: null, ready: false, process: null }
+          const kept: Kept = {
+            state: newAttempt(order, 'boot'),
+            deadline: null,
+            ready: false,
+            process: null,
+            highest: -1,
+            before: null,
+          }
           this.#disk.set(order.attempt, kept)
           attempt = this.#attempt(kept)
           agent.attempts.set(order.attempt, attempt)
@@ -128,7 +186,7 @@ export class ModelMachine {
       wire: null,
       told: '',
       reporting: false,
-      heardAt: this.#parts.clock.now(),
+      heardAt: this.#clock.now(),
     }
     this.#agent = agent
     for (const kept of this.#disk.values()) agent.attempts.set(kept.state.attempt, this.#attempt(kept))
@@ -141,6 +199,8 @@ export class ModelMachine {
     const attempt = new ModelAttempt(
       {
         ...this.#parts,
+        clock: this.#clock,
+        idle: (ms) => this.#parts.idle(this.#clock, ms),
         notice: () => this.#notice,
         send: (message) => {
           const wire = this.#agent?.wire
@@ -160,17 +220,20 @@ export class ModelMachine {
 
   #connect(agent: Agent): void {
     if (this.#agent !== agent || agent.wire) return
-    agent.wire = this.#parts.connect(
-      (message) => this.#agent === agent && this.received(message),
-      () => {
-        if (agent.wire === null) return
-        agent.wire = null
-        agent.heardAt = this.#parts.clock.now()
-        this.#parts.clock.after(second, () => this.#connect(agent))
-      },
-    )
+    const reachable = this.#parts.world.now() >= this.#cutOffUntil
+    agent.wire = !reachable
+      ? null
+      : this.#parts.connect(
+          (message) => this.#agent === agent && this.received(message),
+          () => {
+            if (agent.wire === null) return
+            agent.wire = null
+            agent.heardAt = this.#clock.now()
+            this.#clock.after(second, () => this.#connect(agent))
+          },
+        )
     if (!agent.wire) {
-      this.#parts.clock.after(2 * second, () => this.#connect(agent))
+      this.#clock.after(2 * second, () => this.#connect(agent))
       return
     }
     agent.told = ''
@@ -183,7 +246,7 @@ export class ModelMachine {
     const agent = this.#agent
     if (!agent || agent.reporting) return
     agent.reporting = true
-    this.#parts.clock.after(0, () => {
+    this.#clock.after(0, () => {
       agent.reporting = false
       if (this.#agent === agent) this.#report(agent)
     })
@@ -207,10 +270,10 @@ export class ModelMachine {
   /** A rented machine that nobody hears and that has nothing left to run ends by itself. */
   #endAlone(agent: Agent): void {
     if (this.#parts.owned) return
-    this.#parts.clock.after(30 * second, () => {
+    this.#clock.after(30 * second, () => {
       if (this.#agent !== agent) return
       this.#endAlone(agent)
-      const now = this.#parts.clock.now()
+      const now = this.#clock.now()
       if (agent.wire || now - agent.heardAt < this.#parts.checkin) return
       for (const attempt of agent.attempts.values())
         if (attempt.isAlive || (attempt.leaseUntil !== null && now < attempt.leaseUntil)) return

@@ -1,4 +1,4 @@
-import type { VirtualClock } from './clock.ts'
+import type { MachineClock } from './machine-clock.ts'
 import type { Truth } from './truth.ts'
 
 /** How a process came to its end, as its keeper puts it down. */
@@ -14,7 +14,7 @@ export type ProcessEnd =
 export class ModelProcess {
   readonly attempt: string
   readonly #job: string
-  readonly #clock: VirtualClock
+  readonly #clock: MachineClock
   readonly #truth: Truth
   readonly #goal: number
   readonly #ended: () => void
@@ -22,8 +22,10 @@ export class ModelProcess {
   #since: number | null = null
   #past = false
   #restored: boolean
+  #there = false
   #atSafePoint = false
   #frozen = false
+  #paused = false
   #end: ProcessEnd | null = null
   #goalTimer: { cancel(): void } | null = null
   #deadlineTimer: { cancel(): void } | null = null
@@ -31,7 +33,7 @@ export class ModelProcess {
   constructor(options: {
     readonly attempt: string
     readonly job: string
-    readonly clock: VirtualClock
+    readonly clock: MachineClock
     readonly truth: Truth
     readonly goal: number
     readonly restores: boolean
@@ -57,18 +59,24 @@ export class ModelProcess {
     return this.#end
   }
 
-  get isRestored(): boolean {
-    return this.#restored
+  /** Its SDK is connected to whichever agent is there. */
+  get isThere(): boolean {
+    return this.#there && this.#end === null
   }
 
   get progress(): number {
     return this.#reached + (this.#since === null ? 0 : Math.floor((this.#clock.now() - this.#since) / 1000))
   }
 
-  restored(progress: number): void {
-    if (this.#end || this.#past) return
-    this.#reached = progress
-    this.#restored = true
+  /** Its SDK has come, and has its state back where there was one to restore. */
+  comes(progress: number): void {
+    if (this.#end) return
+    this.#there = true
+    if (!this.#restored) {
+      this.#reached = progress
+      this.#restored = true
+      this.#truth.restored.add(this.attempt)
+    }
     this.#look()
   }
 
@@ -98,6 +106,20 @@ export class ModelProcess {
     this.#look()
   }
 
+  /** With its machine. */
+  pause(on: boolean): void {
+    this.#paused = on
+    this.#look(!on)
+  }
+
+  /** The machine was set back to how it was before: the work done since is not there any more. */
+  setBack(progress: number): void {
+    if (this.#end) return
+    this.#stand()
+    this.#reached = Math.min(progress, this.#reached)
+    this.#look()
+  }
+
   /** The keeper's, rewritten in place by the agent; it outlives the agent. */
   deadline(at: number): void {
     this.#deadlineTimer?.cancel()
@@ -113,12 +135,13 @@ export class ModelProcess {
     this.#ended()
   }
 
-  #look(): void {
-    const executes = this.#past && this.#restored && !this.#atSafePoint && !this.#frozen && this.#end === null
+  #look(afterPause = false): void {
+    const executes =
+      this.#past && this.#restored && !this.#atSafePoint && !this.#frozen && !this.#paused && this.#end === null
     if (executes === (this.#since !== null)) return
     if (!executes) return this.#stand()
     this.#since = this.#clock.now()
-    this.#truth.began(this.#job, this.attempt, this.#reached)
+    this.#truth.began(this.#job, this.attempt, this.#reached, afterPause)
     this.#goalTimer = this.#clock.after((this.#goal - this.#reached) * 1000, () => {
       this.#truth.finished.set(this.#job, this.attempt)
       this.over({ is: 'exit', code: 0 })

@@ -7,17 +7,74 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
-interface Mutant {
-  readonly what: string
+interface Edit {
   readonly file: string
   readonly from: string
   readonly to: string
 }
+type Mutant = { readonly what: string } & (Edit | { readonly edits: readonly Edit[] })
 
 const steps = 'src/core/jobs/steps'
 const engine = 'src/control/engine'
 
+const noPromise: Edit = {
+  file: `${steps}/moving.ts`,
+  from: 'if (report?.promised === move.id) return',
+  to: 'return',
+}
+const noSeal: Edit = {
+  file: `${engine}/moves.ts`,
+  from: 'const seal = await context.chains.seal(world.job.id, move.slot, move.id)',
+  to: 'const seal = { sealedSlot: move.slot, adopted: [] as Manifest[] }',
+}
+const olderOrders: Edit = { file: 'src/agent/step.ts', from: ' || jobVersion < state.version', to: '' }
+
 const mutants: readonly Mutant[] = [
+  { what: 'no promise is asked for, and no seal made', edits: [noPromise, noSeal] },
+  {
+    what: 'an agent runs on alone without voiding the move, and no seal is made',
+    edits: [
+      {
+        file: 'src/agent/step.ts',
+        from: 'return release({ voided: [...state.voided, held.move].slice(-100) })',
+        to: 'return release()',
+      },
+      noSeal,
+    ],
+  },
+  {
+    what: 'what agents say of attempts of others is heard',
+    edits: [
+      {
+        file: 'src/control/agents.ts',
+        from: 'return this.#served.get(attemptId) === agentId',
+        to: 'return this.#served.has(attemptId) || agentId === attemptId',
+      },
+      {
+        file: 'src/control/agents.ts',
+        from: 'report: agent.reports.get(attempt.id) ?? null,',
+        to: 'report: [...this.#agents.values()].map((one) => one.reports.get(attempt.id)).findLast(Boolean) ?? null,',
+      },
+    ],
+  },
+  {
+    what: 'an agent takes older orders, and frees a held job for any of them',
+    edits: [
+      olderOrders,
+      {
+        file: 'src/agent/step.ts',
+        from: 'if (held.move !== null && want.aborted === held.move) {',
+        to: 'if (held.move !== null) {',
+      },
+    ],
+  },
+  {
+    what: 'a hold of another move counts',
+    edits: [
+      { file: `${steps}/moving.ts`, from: 'if (report?.held?.move === move.id)', to: 'if (report?.held)' },
+      noPromise,
+    ],
+  },
   {
     what: 'a move is committed without a seal',
     file: `${engine}/moves.ts`,
@@ -53,12 +110,6 @@ const mutants: readonly Mutant[] = [
     file: `${steps}/moving.ts`,
     from: 'if (report?.promised === move.id) return',
     to: 'return',
-  },
-  {
-    what: 'what agents say of attempts of others is heard',
-    file: 'src/control/agents.ts',
-    from: 'return this.#served.get(attemptId) === agentId',
-    to: 'return this.#served.has(attemptId) || agentId === attemptId',
   },
   {
     what: 'a machine is ended while it is bound',
@@ -109,12 +160,6 @@ const mutants: readonly Mutant[] = [
     to: "return { do: 'start' }",
   },
   {
-    what: 'an agent frees a held job for any order to run',
-    file: 'src/agent/step.ts',
-    from: 'if (held.move !== null && want.aborted === held.move) {',
-    to: 'if (held.move !== null) {',
-  },
-  {
     what: 'an agent does not keep its promise to wait',
     file: 'src/agent/step.ts',
     from: 'if (state.promised === held.move || held.until === null)',
@@ -125,12 +170,6 @@ const mutants: readonly Mutant[] = [
     file: 'src/agent/step.ts',
     from: 'return release({ voided: [...state.voided, held.move].slice(-100) })',
     to: 'return release()',
-  },
-  {
-    what: 'an agent that is fenced runs on',
-    file: 'src/agent/step.ts',
-    from: 'if (state.ending) return state.startedAt ?',
-    to: "if (state.ending && state.ending !== 'superseded') return state.startedAt ?",
   },
   {
     what: 'a lost job’s chain is not sealed',
@@ -175,22 +214,10 @@ const mutants: readonly Mutant[] = [
     to: 'if (at - since >= 0 * settles)',
   },
   {
-    what: 'a hold of another move counts',
-    file: `${steps}/moving.ts`,
-    from: 'if (report?.held?.move === move.id)',
-    to: 'if (report?.held)',
-  },
-  {
     what: 'a target is told to run when it is to restore',
     file: 'src/core/jobs/orders.ts',
     from: "return move.slot === null ? null : { do: 'prepare', start, slot: move.slot }",
     to: "return move.slot === null ? null : { do: 'run', start, slot: move.slot, aborted: null, lastSlot: job.lastSlot }",
-  },
-  {
-    what: 'a held job is let go with the order to run before its move was given up',
-    file: 'src/core/jobs/orders.ts',
-    from: 'if (mine && mine.outcome === null) {',
-    to: "if (mine && mine.outcome === null && !mine.abortWhy && mine.step !== 'restore') {",
   },
   {
     what: 'a stopped start leaves its machine',
@@ -222,19 +249,21 @@ const here = resolve(import.meta.dirname, '../..')
 const [runs = '300', word = ''] = process.argv.slice(2)
 
 /** Plays scripts with one line changed. @returns how many it took; null: nothing was noticed */
-async function hunt({ file, from, to }: Mutant): Promise<{ readonly found: number | null; readonly how: string }> {
+async function hunt(mutant: Mutant): Promise<{ readonly found: number | null; readonly how: string }> {
   const folder = mkdtempSync(join(tmpdir(), 'portal-mutant-'))
   try {
     for (const part of ['src', 'package.json', 'test/properties'])
       cpSync(join(here, part), join(folder, part), { recursive: true })
     symlinkSync(join(here, 'node_modules'), join(folder, 'node_modules'))
-    const path = join(folder, file)
-    const text = readFileSync(path, 'utf8')
-    if (text.split(from).length !== 2) return { found: null, how: `the line is not there (any more): ${from}` }
-    writeFileSync(
-      path,
-      text.replace(from, () => to),
-    )
+    for (const { file, from, to } of 'edits' in mutant ? mutant.edits : [mutant]) {
+      const path = join(folder, file)
+      const text = readFileSync(path, 'utf8')
+      if (text.split(from).length !== 2) return { found: null, how: `the line is not there (any more): ${from}` }
+      writeFileSync(
+        path,
+        text.replace(from, () => to),
+      )
+    }
     const child = spawn(process.execPath, [join(folder, 'test/properties/hunt.ts'), runs, '1'], {
       stdio: ['ignore', 'pipe', 'pipe'],
     })

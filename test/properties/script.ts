@@ -20,9 +20,19 @@ export type Happening =
         | 'target dies'
         | 'processes are killed'
         | 'notice withdrawn'
+        | 'machine is set back'
     }
   | { readonly do: 'network down' | 'network slow' | 'messages doubled' | 'cloud blind'; readonly ms: number }
-  | { readonly do: 'agent crashes' | 'target agent crashes' | 'notice' | 'notice at target'; readonly ms: number }
+  | {
+      readonly do:
+        | 'machine cut off'
+        | 'machine pauses'
+        | 'agent crashes'
+        | 'target agent crashes'
+        | 'notice'
+        | 'notice at target'
+      readonly ms: number
+    }
   | { readonly do: 'carriable'; readonly is: boolean }
   | { readonly do: 'starts refused' | 'calls silent' | 'store fails' | 'answers unknown'; readonly count: number }
 
@@ -39,16 +49,18 @@ const count = (name: string, max: number) =>
   fc.integer({ min: 1, max }).map((n) => ({ do: name, count: n }) as Happening)
 const places = [...rentedOffers.map(({ id }) => id), ownedOffer.id]
 
-const happening: fc.Arbitrary<Happening> = fc.oneof(
-  { weight: 6, arbitrary: ms('pass', 0, 3000) },
-  { weight: 6, arbitrary: ms('pass', 3000, 60_000) },
-  { weight: 3, arbitrary: ms('pass', 60_000, 1_200_000) },
+/** What people ask for. */
+const asked = fc.oneof(
   { weight: 3, arbitrary: simple('suspend') },
-  { weight: 4, arbitrary: simple('resume', 'two resumes') },
-  { weight: 2, arbitrary: simple('move') },
-  { weight: 5, arbitrary: fc.constantFrom(...places).map((on): Happening => ({ do: 'move to', on })) },
+  { weight: 5, arbitrary: simple('resume', 'resume', 'two resumes') },
+  { weight: 1, arbitrary: simple('move') },
+  { weight: 8, arbitrary: fc.constantFrom(...places).map((on): Happening => ({ do: 'move to', on })) },
   { weight: 1, arbitrary: simple('stop', 'stop now') },
   { weight: 1, arbitrary: fc.constantFrom('cloud', 'desk').map((on): Happening => ({ do: 'run at', on })) },
+)
+
+/** What goes wrong. */
+const fault = fc.oneof(
   {
     weight: 4,
     arbitrary: fc
@@ -61,11 +73,14 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
     weight: 2,
     arbitrary: simple('cut a connection', 'machine dies', 'target dies', 'processes are killed', 'notice withdrawn'),
   },
+  { weight: 2, arbitrary: simple('machine is set back') },
   { weight: 2, arbitrary: ms('network down', 1000, 1_200_000) },
   { weight: 2, arbitrary: ms('network slow', 10_000, 300_000) },
   { weight: 2, arbitrary: ms('messages doubled', 10_000, 600_000) },
   { weight: 1, arbitrary: ms('cloud blind', 10_000, 1_200_000) },
   { weight: 2, arbitrary: ms('agent crashes', 0, 300_000) },
+  { weight: 2, arbitrary: ms('machine pauses', 1000, 1_500_000) },
+  { weight: 3, arbitrary: ms('machine cut off', 1000, 1_500_000) },
   { weight: 2, arbitrary: ms('target agent crashes', 0, 60_000) },
   {
     weight: 2,
@@ -76,17 +91,120 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
     arbitrary: fc.constantFrom(5000, 60_000).map((length): Happening => ({ do: 'notice at target', ms: length })),
   },
   { weight: 1, arbitrary: simple('an agent lies') },
-  { weight: 2, arbitrary: fc.boolean().map((is): Happening => ({ do: 'carriable', is })) },
+  { weight: 2, arbitrary: fc.constantFrom(false, true, true, true).map((is): Happening => ({ do: 'carriable', is })) },
   { weight: 1, arbitrary: count('starts refused', 4) },
   { weight: 2, arbitrary: count('calls silent', 4) },
-  { weight: 1, arbitrary: count('store fails', 4) },
+  { weight: 1, arbitrary: count('store fails', 20) },
   { weight: 1, arbitrary: count('answers unknown', 3) },
 )
+
+const passes = fc.oneof(
+  { weight: 6, arbitrary: ms('pass', 0, 3000) },
+  { weight: 6, arbitrary: ms('pass', 3000, 60_000) },
+  { weight: 3, arbitrary: ms('pass', 60_000, 1_200_000) },
+)
+
+/** Most of what matters happens within the seconds of a move: so something is asked for, and soon after something goes wrong. */
+const soon = fc.oneof(ms('pass', 0, 2000), ms('pass', 2000, 40_000))
+const one = (name: string) => fc.constant({ do: name } as Happening)
+const elsewhere = fc.constantFrom(...places).map((on): Happening => ({ do: 'move to', on }))
+const leaves = fc.oneof(one('suspend'), elsewhere)
+const goes = fc.oneof(
+  ms('machine pauses', 700_000, 1_500_000),
+  ms('machine cut off', 700_000, 1_500_000),
+  ms('agent crashes', 700_000, 900_000),
+)
+/** What a line of safety is there for, as far as it takes several things at once to see it. */
+const stories = fc.oneof(
+  // a machine is given up while it lives, and the job goes on elsewhere
+  fc.tuple(
+    one('suspend'),
+    ms('pass', 30_000, 60_000),
+    one('resume'),
+    ms('pass', 60_000, 90_000),
+    elsewhere,
+    ms('pass', 60_000, 120_000),
+    fc.oneof(one('suspend'), ms('pass', 0, 5000)),
+    ms('pass', 0, 20_000),
+    goes,
+    fc.oneof(ms('cloud blind', 700_000, 1_200_000), ms('pass', 0, 1000)),
+    ms('pass', 700_000, 900_000),
+    one('resume'),
+    ms('pass', 60_000, 600_000),
+    one('suspend'),
+    ms('pass', 30_000, 300_000),
+  ),
+  // a machine is given up before it ever had a lease
+  fc.tuple(
+    ms('network slow', 60_000, 120_000),
+    fc.constantFrom('cloud', 'desk').map((on): Happening => ({ do: 'run at', on })),
+    ms('pass', 0, 60_000),
+    ms('machine cut off', 700_000, 1_500_000),
+    fc.oneof(one('stop now'), ms('pass', 0, 1000)),
+    ms('pass', 200_000, 900_000),
+  ),
+  // answers cross while a move is decided
+  fc.tuple(ms('network slow', 200_000, 300_000), leaves, ms('pass', 50_000, 250_000)),
+  fc.tuple(
+    ms('network slow', 100_000, 200_000),
+    leaves,
+    ms('pass', 5000, 60_000),
+    simple('machine is set back', 'cut a connection'),
+    ms('pass', 10_000, 60_000),
+    fc.oneof(one('resume'), elsewhere),
+  ),
+  // the store of checkpoints is away when a chain is to be closed
+  fc.tuple(
+    count('store fails', 40),
+    leaves,
+    ms('pass', 2000, 40_000),
+    fc.oneof(
+      simple('machine is set back', 'start control plane', 'stop', 'machine dies'),
+      ms('notice at target', 60_000, 120_000),
+      ms('network down', 10_000, 120_000),
+      ms('machine pauses', 60_000, 700_000),
+    ),
+    ms('pass', 60_000, 200_000),
+    one('suspend'),
+    ms('pass', 30_000, 60_000),
+  ),
+  // a start whose answer did not come, and that nobody wants any more
+  fc.tuple(
+    count('calls silent', 2),
+    fc.constantFrom('cloud', 'desk').map((on): Happening => ({ do: 'run at', on })),
+    simple('stop', 'start control plane'),
+    ms('pass', 0, 30_000),
+    one('stop'),
+  ),
+  // asked for one thing after the other
+  fc.tuple(asked, ms('pass', 0, 500), asked, ms('pass', 0, 2000), asked),
+)
+const scene = fc.oneof(
+  { weight: 4, arbitrary: stories },
+  { weight: 2, arbitrary: fc.tuple(asked, soon, fault, soon, fault, passes) },
+  { weight: 2, arbitrary: fc.tuple(fault, asked, soon, fault, passes) },
+  {
+    weight: 3,
+    arbitrary: fc.tuple(ms('pass', 20_000, 60_000), elsewhere, soon, fault, soon, fault, ms('pass', 60_000, 300_000)),
+  },
+)
+
+const happens = fc
+  .array(
+    fc.oneof(
+      { weight: 4, arbitrary: passes.map((one) => [one]) },
+      { weight: 3, arbitrary: asked.map((one) => [one]) },
+      { weight: 4, arbitrary: fault.map((one) => [one]) },
+      { weight: 4, arbitrary: scene },
+    ),
+    { maxLength: 25, size: 'max' },
+  )
+  .map((parts) => parts.flat())
 
 export const scripts: fc.Arbitrary<Script> = fc.record({
   seed: fc.nat(2 ** 31),
   ttl: fc.constantFrom('off', 'off', 'off', '40m'),
-  happens: fc.array(happening, { maxLength: 30, size: 'max' }),
+  happens,
 })
 
 const person = { person: 'a test' }
@@ -142,15 +260,15 @@ async function happen(world: ModelledWorld, what: Happening): Promise<void> {
     case 'start another beside it':
       return world.startControlPlane(true)
     case 'cut a connection':
-      return world.busyMachine()?.cutConnection()
+      return (await world.busyMachine())?.cutConnection()
     case 'machine dies': {
-      const machine = world.busyMachine()
+      const machine = await world.busyMachine()
       return machine?.owned ? undefined : machine?.die()
     }
     case 'target dies':
       return world.idleMachine()?.die()
     case 'processes are killed':
-      return world.busyMachine()?.killProcesses()
+      return (await world.busyMachine())?.killProcesses()
     case 'network down':
       return world.network.goDown(what.ms)
     case 'network slow':
@@ -163,19 +281,25 @@ async function happen(world: ModelledWorld, what: Happening): Promise<void> {
       world.cloud.faults.blindUntil = now + what.ms
       return
     case 'agent crashes':
-      return world.busyMachine()?.crashAgent(what.ms)
+      return (await world.busyMachine())?.crashAgent(what.ms)
     case 'target agent crashes':
       return world.idleMachine()?.crashAgent(what.ms)
+    case 'machine cut off':
+      return (await world.busyMachine())?.cutOff(what.ms)
+    case 'machine pauses':
+      return (await world.busyMachine())?.pause(what.ms)
+    case 'machine is set back':
+      return (await world.busyMachine())?.setBack()
     case 'notice':
     case 'notice at target': {
-      const machine = what.do === 'notice' ? world.busyMachine() : world.idleMachine()
+      const machine = what.do === 'notice' ? await world.busyMachine() : world.idleMachine()
       if (!machine || machine.owned) return
       machine.noticed(what.ms)
       world.clock.after(what.ms, () => machine.isNoticed && machine.die())
       return
     }
     case 'notice withdrawn':
-      return world.busyMachine()?.withdrawNotice()
+      return (await world.busyMachine())?.withdrawNotice()
     case 'carriable':
       world.carriable = what.is
       return

@@ -1,3 +1,5 @@
+import type { VirtualClock } from './clock.ts'
+
 /** One stretch of time in which a job's process ran past `job.state()`, as the process itself lived it. */
 export interface Execution {
   readonly job: string
@@ -19,12 +21,18 @@ export class Truth {
   readonly saved = new Map<string, { readonly attempt: string; readonly progress: number }>()
   /** jobs whose work was done to its end, and by which attempt */
   readonly finished = new Map<string, string>()
+  /** attempts on machines that were paused with their clocks: their leases cannot be reckoned, so no lease alone may give them away */
+  readonly paused = new Set<string>()
+  /** attempts that have their state back */
+  readonly restored = new Set<string>()
   readonly #open = new Map<string, Execution>()
   readonly #reached = new Map<string, number>()
-  readonly #now: () => number
+  /** attempts whose machine was set back to an earlier state: what runs there is beyond every promise, but must not count */
+  readonly haunted = new Set<string>()
+  readonly #clock: VirtualClock
 
-  constructor(now: () => number) {
-    this.#now = now
+  constructor(clock: VirtualClock) {
+    this.#clock = clock
   }
 
   wrong(what: string): void {
@@ -32,23 +40,28 @@ export class Truth {
   }
 
   /** An attempt's process runs on, or for the first time. */
-  began(job: string, attempt: string, progress: number): void {
-    const others = this.executing(job).filter((one) => one !== attempt)
-    if (others.length > 0) this.wrong(`two attempts execute: ${[...others, attempt].join(' and ')}`)
+  began(job: string, attempt: string, progress: number, afterPause = false): void {
+    const look = () => {
+      const both = this.executing(job).filter((one) => !this.haunted.has(one))
+      if (both.length > 1 && both.includes(attempt)) this.wrong(`two attempts execute: ${both.join(' and ')}`)
+    }
     const before = this.#reached.get(attempt)
-    if (before !== undefined && progress < before)
+    if (before !== undefined && progress < before && !this.haunted.has(attempt))
       this.wrong(`attempt ${attempt} ran on at ${progress}, though it had reached ${before}`)
-    if (this.finished.has(job))
+    if (this.finished.has(job) && !afterPause && !this.haunted.has(attempt))
       this.wrong(`attempt ${attempt} runs though the work was finished by ${this.finished.get(job)}`)
-    const execution: Execution = { job, attempt, from: this.#now(), until: null, began: progress }
+    const execution: Execution = { job, attempt, from: this.#clock.now(), until: null, began: progress }
     this.executions.push(execution)
     this.#open.set(attempt, execution)
+    // J-SAFE-2: after a pause of a whole machine two seconds are what it takes to notice
+    if (afterPause) this.#clock.after(2000, look)
+    else look()
   }
 
   stopped(attempt: string, progress: number): void {
     const execution = this.#open.get(attempt)
     if (!execution) return
-    execution.until = this.#now()
+    execution.until = this.#clock.now()
     this.#reached.set(attempt, progress)
     this.#open.delete(attempt)
   }
