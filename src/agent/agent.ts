@@ -14,7 +14,6 @@ import type { Around } from './around.ts'
 import { Attempt } from './attempt.ts'
 import { Growing } from './growing.ts'
 import { jumpWatch, nowOf } from './clock.ts'
-import { easeMoves } from './keeper/cgroup.ts'
 import { Link } from './link.ts'
 import type { NoticeSource } from './notice.ts'
 import { loadState } from './record.ts'
@@ -169,7 +168,6 @@ export class Agent {
         const folder = join(this.#attemptsFolder(), order.attempt)
         mkdirSync(folder, { recursive: true, mode: 0o700 })
         attempt = new Attempt(this.#around, folder, newAttempt(order, this.#parts.bootId))
-        easeMoves()
         this.#attempts.set(order.attempt, attempt)
       }
       attempt.order(order)

@@ -280,6 +280,7 @@ export class Attempt {
   }
 
   async #act(step: Extract<Step, { do: 'fetch' | 'start' | 'look' | 'probe' | 'save' | 'deliver' }>): Promise<void> {
+    if (step.do === 'fetch' || step.do === 'start') this.#body.makeCgroups()
     switch (step.do) {
       case 'fetch':
         return await this.#fetch()
@@ -374,7 +375,6 @@ export class Attempt {
     if (manifest === 'failed') return
     const { want, from } = this.#state
     const wall = this.#around.clocks.wall()
-    this.#body.makeCgroups()
     await launch({
       attempt: this,
       around: this.#around,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { statSync } from 'node:fs'
 import type { Instant } from '../core/time/index.ts'
 import type { Clocks } from './clock.ts'
-import { makeCgroups, noCgroups, removeCgroups } from './keeper/cgroup.ts'
+import { easeMoves, makeCgroups, noCgroups, removeCgroups } from './keeper/cgroup.ts'
 import {
   askToEnd,
   type First,
@@ -62,6 +62,7 @@ export class Body {
     if (this.#keeper.cgroups !== noCgroups) return
     const place = createHash('sha256').update(this.#folder).digest('hex').slice(0, 8)
     this.#keeper = { folder: this.#folder, cgroups: makeCgroups(`${this.#attempt}-${place}`) }
+    easeMoves()
   }
 
   /** Looks for the first process, and from now on calls back when the log or the exit file changes. */

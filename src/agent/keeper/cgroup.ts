@@ -88,9 +88,11 @@ export const makeCgroups = (name: string): JobCgroups => {
     const { unified, v1 } = mounts()
     const parent = unified ? join(unified, parentOf(ownPath(''))) : null
     if (parent && make(parent)) {
-      // where the machine already hands them out, as systemd does
-      attempt(join(parent, 'cgroup.subtree_control'), '+memory')
-      attempt(join(parent, 'cgroup.subtree_control'), '+cpu')
+      // where the machine already hands them out, as systemd does; only once, since a write there waits for every move
+      const has = (file: string): readonly string[] => read(join(parent, file))?.trim().split(' ') ?? []
+      for (const controller of ['memory', 'cpu'])
+        if (has('cgroup.controllers').includes(controller) && !has('cgroup.subtree_control').includes(controller))
+          attempt(join(parent, 'cgroup.subtree_control'), `+${controller}`)
     }
     const own = parent ? make(join(parent, name)) : null
     const measured = own !== null && read(join(own, 'memory.current')) !== null
@@ -114,7 +116,8 @@ export const canKillCgroups = (): boolean => {
 
 /**
  * Moving a process into a cgroup waits until every CPU has passed the kernel's lock once (RCU, 10 ms and more), except within
- * some 10 ms after another move. So one that changes nothing goes ahead, while the keeper that will move its job is started.
+ * some 10 ms after another move. So one that changes nothing goes ahead, while what the job needs is brought and its keeper is
+ * started. Meanwhile no cgroup can be made: those that are needed are there already.
  */
 export const easeMoves = (): void =>
   attemptTo(() => {
