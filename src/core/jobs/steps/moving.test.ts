@@ -146,6 +146,13 @@ describe('J-SAFE-3 a suspension, step by step', () => {
       { do: 'confirm-suspended' },
     ],
     [
+      'killed from outside while it was held, with its machine: it has not run since',
+      aJob()
+        .suspending('committed')
+        .reports(1, { exit: anExit('exited', { code: null, signal: 'SIGKILL' }) }),
+      { do: 'confirm-suspended' },
+    ],
+    [
       'an end of its own from before the hold wins',
       aJob()
         .suspending('committed')

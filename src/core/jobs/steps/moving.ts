@@ -1,7 +1,7 @@
 import { second, type Duration, type Instant } from '../../time/index.ts'
 import type { AttemptRecord, MoveRecord } from '../model.ts'
 import { attemptOf, leaseOver, provenGone, type Seen, type World } from '../world.ts'
-import { exited, meanwhile, whileUnheard } from './running.ts'
+import { exited, meanwhile, whileUnheard, wasKilled } from './running.ts'
 import { bringUp, restoreFailure } from './starting.ts'
 import { abort, wait, type Step } from './step.ts'
 
@@ -27,7 +27,7 @@ function confirming(world: World, move: MoveRecord, source: AttemptRecord, now: 
   const { exit } = seen.report ?? {}
   if (exit) {
     // an end from before the hold wins: the job had ended (hard-parts: "an exit status before that wins")
-    if (exit.how === 'exited') return exited(world, source, exit, now)
+    if (exit.how === 'exited' && !wasKilled(exit)) return exited(world, source, exit, now)
     return { do: 'confirm-suspended', move, attempt: source }
   }
   if (provenGone(seen) !== null || (!seen.connected && leaseOver(seen, now)))

@@ -161,6 +161,16 @@ describe('a job whose process ended', () => {
       { do: 'job-ended', state: { is: 'failed', why: { code: 'end.exited', facts: { code: 3 } } } },
     ],
     [
+      'J-OOM-2 killed with a checkpoint at hand: it goes on from that',
+      ended('exited', { code: null, signal: 'SIGKILL' }).saved(),
+      { do: 'lost', proof: 'its processes were killed' },
+    ],
+    [
+      'J-OOM-2 killed with nothing saved: it failed by that',
+      ended('exited', { code: null, signal: 'SIGKILL' }),
+      { do: 'job-ended', state: { is: 'failed', why: { code: 'end.signal' } } },
+    ],
+    [
       'by a signal',
       ended('exited', { code: null, signal: 'SIGSEGV' }),
       { do: 'job-ended', state: { is: 'failed', why: { code: 'end.signal', facts: { signal: 'SIGSEGV' } } } },

@@ -105,8 +105,14 @@ export function exited(world: World, attempt: AttemptRecord, exit: AttemptExit, 
       attempt,
       proof: exit.how === 'deadline' ? 'its machine ended it at the hard stop' : 'its machine ended it',
     }
+  // J-OOM-2: a process that was killed did not end by itself; what it saved goes on, what it had not saved fails with it
+  if (wasKilled(exit) && (world.job.base !== null || report?.saved != null || report?.held != null))
+    return { do: 'lost', attempt, proof: 'its processes were killed' }
   return { do: 'job-ended', attempt, state: stateAfter(world, exit, now) }
 }
+
+/** Killed by the kernel, a person or a machine that goes: no program ends itself in this way. */
+export const wasKilled = ({ how, signal }: AttemptExit): boolean => how === 'exited' && signal === 'SIGKILL'
 
 const resumableFor = ({ job }: World, now: Instant): Instant | null =>
   job.base === null ? null : now + job.spec.settings.ttlKeep
