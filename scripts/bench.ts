@@ -4,6 +4,7 @@
  *     npm run bench                     all of them (some minutes)
  *     npm run bench -- cli logs         some of them, by name
  *     npm run bench -- --keep           also written down in docs/performance.md
+ *     npm run bench -- --note='…'       with a word on how the machine was
  *
  * Figures of a busy machine are worth little: the load is told with them. Ends with code 1 where a goal was missed.
  */
@@ -33,6 +34,7 @@ const benches: Readonly<Record<string, Bench>> = {
 const document = 'docs/performance.md'
 const words = process.argv.slice(2)
 const keep = words.includes('--keep')
+const note = words.find((word) => word.startsWith('--note='))?.slice('--note='.length)
 const asked = words.filter((word) => !word.startsWith('--'))
 for (const name of asked)
   if (!Object.hasOwn(benches, name)) {
@@ -101,7 +103,7 @@ function section(name: string, { title, file, args }: Bench, seen: readonly Row[
     '',
     `## ${title}`,
     '',
-    `\`${command}\`, ${new Date().toISOString().slice(0, 10)}, ${machine}, ${system()} ${release()}, Node ${process.versions.node}; load ${load.toFixed(1)} when it began.`,
+    `\`${command}\`, ${new Date().toISOString().slice(0, 10)}, ${machine}, ${system()} ${release()}, Node ${process.versions.node}; load ${load.toFixed(1)} when it began${note === undefined ? '' : `; ${note}`}.`,
     '',
     '| what | seen | goal | held | what limits it |',
     '| --- | --- | --- | --- | --- |',
