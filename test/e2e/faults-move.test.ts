@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { titleOf, Trial, type Fault } from './faults.ts'
+import { lostItsSave, titleOf, Trial, type Fault } from './faults.ts'
 import { Installation } from './support.ts'
 
 let portal: Installation
@@ -40,6 +40,7 @@ describe('J-SAFE-1 J-SAFE-2 a move is finished or undone, whoever is killed at a
       const ofJob = ['keeper', 'job', 'SDK'].includes(fault.party)
       // who waits on one machine while the other one's job dies, runs on; the job itself is lost only with the one that runs
       expect(view.state).toBeOneOf(ofJob ? ['running', 'suspended', 'failed'] : ['running'])
+      expect(lostItsSave(view, fault)).toBe(false)
       await trial.finish(view)
       if (!ofJob) await trial.wasSeamless()
     },

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { titleOf, Trial, type Fault } from './faults.ts'
+import { lostItsSave, titleOf, Trial, type Fault } from './faults.ts'
 import { Installation, type Party } from './support.ts'
 
 let portal: Installation
@@ -22,6 +22,7 @@ describe('J-SAFE-3 J-SAFE-2 a suspension is finished or undone, whoever is kille
     const view = await trial.rest()
     const survives = fault.party === 'control plane' || fault.party === 'agent'
     expect(view.state).toBeOneOf(survives ? ['suspended', 'running'] : ['suspended', 'failed'])
+    expect(lostItsSave(view, fault)).toBe(false)
     await trial.finish(view)
     if (survives) await trial.wasSeamless()
   })

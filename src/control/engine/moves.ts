@@ -96,7 +96,8 @@ export async function advance(
     context,
     job,
     [
-      updateJob(job, slot === undefined ? {} : { lastSlot: Math.max(job.lastSlot, slot) }),
+      // the slot is looked at when the move is over: given up, it is a checkpoint like any other, for the job to go on from
+      updateJob(job, {}),
       updateMove(move, {
         step: to,
         times: { ...move.times, [to]: now, ...held },
@@ -155,8 +156,8 @@ export async function behindSeal(
   if (move?.step !== 'seal' || move.slot === null) return {}
   try {
     const { sealedSlot, adopted } = await context.chains.seal(job.id, move.slot, move.id)
-    const newest = adopted.at(-1)
-    return { lastSlot: sealedSlot, ...(newest && { base: baseFrom(newest, context.clock.now()) }) }
+    const newest = adopted.at(-1) ?? (await context.chains.verify(job.id, move.slot))
+    return { lastSlot: sealedSlot, base: baseFrom(newest, context.clock.now()) }
   } catch (error) {
     context.log.warn({ job: job.id, error: String(error) }, 'the chain could not be read; it is tried again')
     return 'later'
