@@ -19,7 +19,9 @@ class Station {
   }
 
   lastStep(attempt = 'job1.1'): number {
-    return Number(this.control.log(attempt).trim().split('\n').at(-1)?.split(' ')[0] ?? -1)
+    // the SDK says something of its own between the job's lines where a save failed
+    const steps = this.control.log(attempt).split('\n').filter((line) => /^\d/.test(line))
+    return Number(steps.at(-1)?.split(' ')[0] ?? -1)
   }
 
   async runningAt(start: JobStart, step = 3): Promise<void> {
