@@ -20,7 +20,10 @@ class Station {
 
   lastStep(attempt = 'job1.1'): number {
     // the SDK says something of its own between the job's lines where a save failed
-    const steps = this.control.log(attempt).split('\n').filter((line) => /^\d/.test(line))
+    const steps = this.control
+      .log(attempt)
+      .split('\n')
+      .filter((line) => /^\d/.test(line))
     return Number(steps.at(-1)?.split(' ')[0] ?? -1)
   }
 
