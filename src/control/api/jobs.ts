@@ -9,7 +9,7 @@ import type {
   StopRequest,
 } from '../../contract/schemas.ts'
 import { endedStates, isEnded, type Asker, type JobRecord, type Needs } from '../../core/jobs/model.ts'
-import { knownPatterns, parts, pins } from '../../core/jobs/pattern.ts'
+import { knownPatterns, parts, pins, within } from '../../core/jobs/pattern.ts'
 import {
   SettingError,
   settingKeys,
@@ -258,7 +258,7 @@ export class Jobs {
     const owned = [...providers].filter(([, provider]) => provider.owns === 'owned').map(([connection]) => connection)
     const { offers } = await market(this.#context, { ...defaults, cpus: 0, memoryBytes: 0 }, pattern)
     const patterns = knownPatterns(offers)
-    if (offers.length > 0 && !pattern.includes('*') && !patterns.includes(pattern))
+    if (offers.length > 0 && !offers.some((offer) => within(pattern, offer, [...providers.keys()])))
       throw portalError('unknown_pattern', {
         pattern,
         nearest: nearest(pattern, patterns) ?? patterns.slice(0, 5).join(', '),

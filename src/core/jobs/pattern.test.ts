@@ -65,6 +65,7 @@ test('every pattern that is offered for completion means the offers that it came
       const connections = all.map(({ connection }) => connection)
       for (const pattern of knownPatterns(all)) expect(all.some((one) => within(pattern, one, connections))).toBe(true)
       for (const { id } of all) expect(knownPatterns(all)).toContain(id)
+      expect(knownPatterns(all)).toContain(['cloud', ...(all[0]?.id.split('/').slice(1, 3) ?? [])].join('/'))
     }),
   )
 })

@@ -26,13 +26,13 @@ export function within(pattern: string, offer: Offer, connections: readonly stri
   )
 }
 
-/** What can be typed for `--on`: connections, providers, and every prefix of every offer's id. */
+/** What can be typed for `--on`: every beginning of every offer's id, with its connection or its provider in front. */
 export const knownPatterns = (offers: readonly Offer[]): readonly string[] => {
   const known = new Set<string>()
   for (const { id, provider } of offers) {
-    known.add(provider)
-    const spelled = parts(id)
-    for (let n = 1; n <= spelled.length; n++) known.add(spelled.slice(0, n).join('/'))
+    const [connection = '', ...rest] = parts(id)
+    for (const head of [connection, provider])
+      for (let n = 0; n <= rest.length; n++) known.add([head, ...rest.slice(0, n)].join('/'))
   }
   return [...known]
 }
