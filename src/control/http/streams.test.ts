@@ -1,6 +1,6 @@
 import { request, type IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { logBytes, createClient } from '../../contract/client.ts'
 import { jobView, serveMemory, token, type Served } from './testing.ts'
 
@@ -88,7 +88,9 @@ describe('a log that is followed', () => {
     for (const [n, line] of lines.entries()) {
       served.memory.write(line)
       if (n % 100 === 50) {
-        await sleep(150)
+        // whoever has all that there is stands in a stream, and is cut off from it
+        const sent = Buffer.byteLength(lines.slice(0, n + 1).join(''))
+        await vi.waitUntil(() => Buffer.concat(got).length === sent, { timeout: 4000, interval: 5 })
         served.cut()
       }
     }
