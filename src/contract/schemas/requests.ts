@@ -19,11 +19,12 @@ const settings = z
   .refine((record) => Object.keys(record).length <= 100, 'at most 100 settings')
   .describe('settings by key, as typed on flags: {"ttl": "72h"}')
 
-/** As much as Linux takes in one argument; a NUL would end it early. */
+/** As much as Linux takes in one argument; a NUL would end it early, and half a character would arrive as another. */
 const argument = z
   .string()
   .max(131_071)
   .refine((text) => !text.includes('\0'), 'text without NUL')
+  .refine((text) => text.isWellFormed(), 'whole characters, not half of a surrogate pair')
 
 const insidePath = line(1000)
   .regex(/^(?!\/)(?!.*(^|\/)\.\.(\/|$))\P{Cc}+$/u, 'a path inside the working directory')

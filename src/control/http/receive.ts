@@ -17,10 +17,19 @@ export async function receiveJson(incoming: IncomingMessage, limitBytes: number)
   // a page's form cannot send this type without being asked first, which is never answered
   if (type !== 'application/json') throw portalError('unsupported_type', { expected: 'application/json', got: type })
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))) as unknown
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
+    return JSON.parse(text, text.includes('__proto__') ? refuseProto : undefined) as unknown
   } catch (error) {
+    if (error instanceof PortalError) throw error
     throw portalError('invalid_json', { problem: (error as Error).message })
   }
+}
+
+/** Checks leave this key out without a word: a variable of that name would be lost. */
+const refuseProto = (key: string, value: unknown): unknown => {
+  if (key !== '__proto__') return value
+  const [place, problem] = [key, 'a key of this name is not taken']
+  throw portalError('invalid_request', { place, problem, problems: [{ place, problem }] })
 }
 
 export interface Received {
