@@ -105,10 +105,7 @@ describe('what is refused, naming the place', () => {
     [{ command: ['a', 1] }, 'command[1]: expected text'],
     [{ command: ['a\0b'] }, 'command[0]: expected text without NUL'],
     [{ command: ['a\ud800'] }, 'command[0]: expected whole characters, not half of a surrogate pair'],
-    [
-      { command: ['a'], env: JSON.parse('{"__proto__":"x"}') as unknown },
-      '__proto__: a key of this name is not taken',
-    ],
+    [{ command: ['a'], env: JSON.parse('{"__proto__":"x"}') as unknown }, '__proto__: a key of this name is not taken'],
     [{}, 'command: missing: expected a list'],
     [[], 'the request body: expected an object'],
     [{ command: ['a'], workdir: 'abc' }, 'workdir: expected a sha256: 64 small hexadecimal digits'],
