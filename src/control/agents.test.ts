@@ -68,6 +68,15 @@ describe('what is heard of an attempt', () => {
     expect(told.at(-1)).toBe('changed job')
   })
 
+  test('J-LOST-1 a connection that breaks before an attempt was told of wakes those who wait for it', () => {
+    agents.serve(attempt)
+    const agent = connect()
+    agent.reports()
+    told.length = 0
+    agent.goes()
+    expect(told).toEqual(['changed job'])
+  })
+
   test('an attempt that is not told of any more is gone from it', () => {
     agents.serve(attempt)
     const agent = connect()

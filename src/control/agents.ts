@@ -66,7 +66,9 @@ export class Agents {
         if (agent.link !== link) return
         agent.link = null
         agent.heardAt = this.#now()
-        for (const attempt of agent.reports.keys()) this.#listener?.changed(jobIdOf(attempt))
+        // also those that it had not told of yet: whoever waits for them has to look when it is unheard
+        for (const [attempt, served] of this.#served)
+          if (served === agentId) this.#listener?.changed(jobIdOf(attempt))
       },
     }
   }

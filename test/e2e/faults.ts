@@ -156,17 +156,22 @@ export class Trial {
     const value = values(Math.max(...logged.map(({ step }) => step)) + 1)
     for (const { step, x } of logged) assert.equal(x, value[step], `the value at step ${step}`)
     const written = this.steps()
-    const attempts = [...new Set(written.map(({ attempt }) => attempt))]
+    // an attempt may have been killed before it wrote a step outside: its beginning tells where its lines start
+    const begun = this.#traced().filter(({ word }) => word === 'begin')
+    const attempts = begun.map(({ attempt }) => attempt)
     let rest = logged.map(({ step }) => step)
     for (const attempt of attempts) {
       const own = written.filter((one) => one.attempt === attempt).map(({ step }) => step)
       // killed between the two writes, or with the second one of a step that is not the job's any more: one apart at most
       const lengths = [own.length, own.length + 1, own.length - 1]
       const follows = attempts[attempts.indexOf(attempt) + 1]
-      const next = follows === undefined ? null : written.find((one) => one.attempt === follows)?.step
+      const startOf = (one: number | undefined) => begun.find(({ attempt: its }) => its === one)?.step
+      const start = startOf(attempt) ?? 0
+      const next = follows === undefined ? null : startOf(follows)
       const taken = lengths.find(
         (length) =>
-          rest.slice(0, length).every((step, n) => step === (own[0] as number) + n) &&
+          length >= 0 &&
+          rest.slice(0, length).every((step, n) => step === start + n) &&
           (next === null || next === undefined
             ? rest.length === length
             : rest[length] === next || rest[length] === undefined),
