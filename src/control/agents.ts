@@ -67,8 +67,7 @@ export class Agents {
         agent.link = null
         agent.heardAt = this.#now()
         // also those that it had not told of yet: whoever waits for them has to look when it is unheard
-        for (const [attempt, served] of this.#served)
-          if (served === agentId) this.#listener?.changed(jobIdOf(attempt))
+        for (const [attempt, served] of this.#served) if (served === agentId) this.#listener?.changed(jobIdOf(attempt))
       },
     }
   }
