@@ -16,7 +16,7 @@ describe('over all that can be', () => {
     hold('m2'),
     { do: 'promise', move: 'm' },
     { do: 'kill-held', move: 'm' },
-    { do: 'stop', grace: 10, save: true, safePointWait: 10 },
+    { do: 'stop', grace: 10, save: true, safePointWait: 10, lastSlot: 0 },
     { do: 'end' },
   ]
   const states = record({

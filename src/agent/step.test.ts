@@ -47,7 +47,7 @@ describe('from an order to a process', () => {
 
   test('a keeper that was killed before its job began may begin again; a job that began never does', () => {
     expect(step({}, { keeper: 'over', kept: { is: 'new' } }).do).toBe('start')
-    const stop: Want = { do: 'stop', grace: 0, save: false, safePointWait: 0 }
+    const stop: Want = { do: 'stop', grace: 0, save: false, safePointWait: 0, lastSlot: 0 }
     expect(step({ want: stop }, { keeper: 'over', kept: { is: 'new' } })).toEqual({
       do: 'change',
       change: { ending: 'stopped' },
@@ -106,10 +106,10 @@ describe('held', () => {
     ['is not let go by another’s abort', { want: run({ aborted: 'm0', lastSlot: 2 }) }, {}, { do: 'wait' }],
     ['is not let go by an order that names none', { want: run() }, {}, { do: 'wait' }],
     [
-      'is let go by a stop',
-      { want: { do: 'stop', grace: 1, save: true, safePointWait: 1 } },
+      'is let go by a stop, behind the seal of the move that it ends',
+      { want: { do: 'stop', grace: 1, save: true, safePointWait: 1, lastSlot: 9 } },
       {},
-      { do: 'change', change: { held: null } },
+      { do: 'change', change: { held: null, lastSlot: 9 } },
     ],
     [
       'voids its move when it waited too long, and lets go in the same write',
@@ -219,32 +219,47 @@ describe('running', () => {
     ['saves when the job asks', {}, { asks: true }, { do: 'save', hold: null }],
     ['J-LEASE-2 stands still after its clock jumped', { want: hold() }, { suspect: true }, { do: 'wait' }],
     [
+      'J-STOP-1 a stop saves behind what is sealed by now',
+      { want: { do: 'stop', grace: 5, save: true, safePointWait: 7, lastSlot: 9 } },
+      {},
+      { do: 'change', change: { lastSlot: 9 } },
+    ],
+    [
       'J-STOP-1 a stop saves first where it can',
-      { want: { do: 'stop', grace: 5, save: true, safePointWait: 7 } },
+      { want: { do: 'stop', grace: 5, save: true, safePointWait: 7, lastSlot: 0 } },
       {},
       { do: 'save', hold: null, wait: 7 },
     ],
     [
       'then asks',
-      { want: { do: 'stop', grace: 5, save: true, safePointWait: 7 }, stop: { saved: true, askedAt: null } },
+      {
+        want: { do: 'stop', grace: 5, save: true, safePointWait: 7, lastSlot: 0 },
+        stop: { saved: true, askedAt: null },
+      },
       {},
       { do: 'ask-to-end' },
     ],
     [
       'then waits',
-      { want: { do: 'stop', grace: 5, save: true, safePointWait: 7 }, stop: { saved: true, askedAt: now.boot } },
+      {
+        want: { do: 'stop', grace: 5, save: true, safePointWait: 7, lastSlot: 0 },
+        stop: { saved: true, askedAt: now.boot },
+      },
       {},
       { do: 'wait', until: now.boot + 5 },
     ],
     [
       'then kills',
-      { want: { do: 'stop', grace: 5, save: true, safePointWait: 7 }, stop: { saved: true, askedAt: now.boot - 5 } },
+      {
+        want: { do: 'stop', grace: 5, save: true, safePointWait: 7, lastSlot: 0 },
+        stop: { saved: true, askedAt: now.boot - 5 },
+      },
       {},
       { do: 'change', change: { ending: 'stopped' } },
     ],
     [
       'a stop without a save asks at once',
-      { want: { do: 'stop', grace: 5, save: false, safePointWait: 7 } },
+      { want: { do: 'stop', grace: 5, save: false, safePointWait: 7, lastSlot: 0 } },
       {},
       { do: 'ask-to-end' },
     ],

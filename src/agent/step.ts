@@ -208,7 +208,7 @@ const whileHeld = (state: AttemptState, held: NonNullable<AttemptState['held']>,
     case 'kill-held':
       return change({ ending: 'killed-held' })
     case 'stop':
-      return release()
+      return release({ lastSlot: Math.max(state.lastSlot, want.lastSlot) })
     case 'hold':
       if (want.move !== held.move && !state.voided.includes(want.move))
         return change({ promised: null, held: { ...held, move: want.move, until: now.boot + want.holdFor } })
@@ -249,7 +249,8 @@ const stillOnItsOwn = (
 
 const whileRunning = (state: AttemptState, seen: AttemptSeen, now: Now): Step => {
   const { want, start } = state
-  if (want.do === 'run' && want.lastSlot > state.lastSlot) return change({ lastSlot: want.lastSlot })
+  if ((want.do === 'run' || want.do === 'stop') && want.lastSlot > state.lastSlot)
+    return change({ lastSlot: want.lastSlot })
   if (!seen.let) return { do: 'let-run' }
   const method = methodOf(state, now)
   const known = state.startedAt ? state.startedAt.boot + sdkPatience : Infinity

@@ -37,7 +37,7 @@ const wants: AttemptOrder['want'][] = [
   { do: 'hold', move: 'm', holdFor: 600_000, safePointWait: 600_000 },
   { do: 'promise', move: 'm' },
   { do: 'kill-held', move: 'm' },
-  { do: 'stop', grace: 0, save: true, safePointWait: 1 },
+  { do: 'stop', grace: 0, save: true, safePointWait: 1, lastSlot: 0 },
   { do: 'end' },
 ]
 const report: AttemptReport = {

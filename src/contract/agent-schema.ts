@@ -101,7 +101,13 @@ const want = z.discriminatedUnion('do', [
   z.strictObject({ do: z.literal('hold'), move: moveId, holdFor: duration, safePointWait: duration }),
   z.strictObject({ do: z.literal('promise'), move: moveId }),
   z.strictObject({ do: z.literal('kill-held'), move: moveId }),
-  z.strictObject({ do: z.literal('stop'), grace: duration, save: z.boolean(), safePointWait: duration }),
+  z.strictObject({
+    do: z.literal('stop'),
+    grace: duration,
+    save: z.boolean(),
+    safePointWait: duration,
+    lastSlot: slot,
+  }),
   z.strictObject({ do: z.literal('end') }),
 ])
 

@@ -241,7 +241,7 @@ describe('held', () => {
     await runningAt(jobStart(python(600)))
     control.order('job1.1', 2, hold('m1'))
     await control.reported('job1.1', ({ phase }) => phase === 'held')
-    control.order('job1.1', 3, { do: 'stop', grace: 3000, save: false, safePointWait: 1000 })
+    control.order('job1.1', 3, { do: 'stop', grace: 3000, save: false, safePointWait: 1000, lastSlot: 0 })
     expect((await control.reported('job1.1', ({ exit }) => exit)).exit).toMatchObject({
       how: 'stopped',
       signal: 'SIGTERM',
@@ -266,7 +266,7 @@ describe('held', () => {
 test('J-STOP-1 a stop keeps a checkpoint where the state can be carried', async () => {
   const { control, runningAt } = bound(await station())
   await runningAt(jobStart(python(600)))
-  control.order('job1.1', 2, { do: 'stop', grace: 3000, save: true, safePointWait: 3000 })
+  control.order('job1.1', 2, { do: 'stop', grace: 3000, save: true, safePointWait: 3000, lastSlot: 0 })
   const report = await control.reported('job1.1', ({ exit }) => exit)
   expect(report.exit?.how).toBe('stopped')
   expect(report.saved?.slot).toBe(1)

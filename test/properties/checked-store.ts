@@ -88,9 +88,8 @@ export class CheckedStore {
     if (after.current !== before.current) {
       const executing = truth
         .executing(id)
-        .filter(
-          (one) => one !== nameOf(after.current) && !(after.current !== null ? truth.haunted : truth.paused).has(one),
-        )
+        .filter((one) => one !== nameOf(after.current) && !truth.revived.has(one))
+        .filter((one) => !(after.current !== null ? truth.haunted : truth.paused).has(one))
       // whoever the job is taken from stands still, is proven gone, or has ended
       if (executing.length > 0 && (after.current !== null || after.state.is === 'suspended' || isEnded(after.state)))
         truth.wrong(
@@ -105,6 +104,17 @@ export class CheckedStore {
         truth.wrong(`the base of ${id} went back from ${then.progress} to ${now.progress}`)
       if (now && now.attempt !== nameOf(before.current))
         truth.wrong(`${id} took a checkpoint of ${now.attempt}, while ${nameOf(before.current)} was current`)
+    }
+    if ('why' in after.state && after.state.why.code.startsWith('lost.') && !('why' in before.state)) {
+      // J-LOST-1: on its last committed checkpoint, whatever it was made for
+      const mine = nameOf(before.current)
+      const newest = [...truth.saved]
+        .filter(([, { attempt }]) => attempt === mine)
+        .map(([key]) => Number(key.slice(id.length + 1)))
+      if (!truth.haunted.has(mine) && Math.max(0, ...newest) > (after.base?.slot ?? 0))
+        truth.wrong(
+          `${id} was lost at ${after.base?.slot ?? 'no checkpoint'}, though slot ${Math.max(...newest)} was saved`,
+        )
     }
     if (before.base && !after.base && !isEnded(after.state))
       truth.wrong(`${id} lost its base while it is ${after.state.is}`)
@@ -139,7 +149,12 @@ export class CheckedStore {
   #attempt(before: AttemptRecord, after: AttemptRecord, all: Transaction): void {
     if (forward.indexOf(after.state) < forward.indexOf(before.state))
       this.#truth.wrong(`attempt ${after.id} went back from ${before.state} to ${after.state}`)
-    if (after.state === 'gone' && before.state !== 'gone' && this.#truth.isExecuting(after.id))
+    if (
+      after.state === 'gone' &&
+      before.state !== 'gone' &&
+      this.#truth.isExecuting(after.id) &&
+      !this.#truth.revived.has(after.id)
+    )
       this.#truth.wrong(`attempt ${after.id} is settled as gone while it executes`)
     // a row is let go only with the write that takes the job from it
     if (after.state === 'ending' && before.state !== 'ending') {

@@ -56,4 +56,12 @@ export const failed: readonly { readonly was: string; readonly script: Script }[
       ],
     },
   },
+  {
+    was: 'a stop gave up a suspension whose chain was sealed, and the last checkpoint was fenced by that seal',
+    script: {
+      seed: 9,
+      ttl: '40m',
+      happens: [{ do: 'store fails', count: 40 }, { do: 'suspend' }, { do: 'pass', ms: 17_730 }, { do: 'stop' }],
+    },
+  },
 ]

@@ -27,6 +27,8 @@ export interface Around {
   readonly carriable: () => boolean
   /** counts what is under way, so that time does not pass over it */
   readonly busy: <T>(what: () => Promise<T>) => Promise<T>
+  /** told when a save found that its slot belongs to somebody else */
+  readonly fenced: (attempt: string) => Promise<void>
   /** waits without holding up time */
   readonly idle: (ms: number) => Promise<void>
   readonly notice: () => { readonly seenAt: number; readonly endsAt: number } | null
@@ -372,6 +374,7 @@ export class ModelAttempt {
       if (this.#crashed) return
       if (saved.is === 'fenced') {
         if (saved.by.is === 'manifest' && saved.by.token === this.kept.state.token) return await this.#look()
+        await this.#around.fenced(this.id)
         return this.#change({ saving: null, ending: 'superseded' })
       }
       this.#change({

@@ -38,6 +38,8 @@ export class ModelMachine {
   readonly #parts: Parts
   readonly #clock: MachineClock
   readonly #disk = new Map<string, Kept>()
+  /** what an old image of the machine would bring back */
+  readonly #images = new Map<string, Kept>()
   #agent: Agent | null = null
   #alive = true
   #cutOffUntil = 0
@@ -93,16 +95,26 @@ export class ModelMachine {
     })
   }
 
-  /** The machine is set back to how it was before its job was held or saved last: as if from an old image. */
+  /**
+   * The machine is set back to how it was at some time before: as if from an old image, with processes that ran then and have
+   * ended since. Nothing of that may count any more, but where it goes on being the current one.
+   */
   setBack(): void {
-    if (!this.#alive) return
+    if (!this.#alive || this.#clock.isPaused) return
     this.crashAgent(second)
-    for (const [id, kept] of this.#disk) {
-      if (!kept.before || kept.process?.isOver !== false) continue
+    for (const [id, kept] of [...this.#images, ...this.#disk]) {
+      if (!kept.before || !kept.process) continue
       this.#parts.truth.haunted.add(id)
+      const ended = kept.process.isOver
       kept.state = kept.before.state
       kept.highest = kept.state.version
+      this.#disk.set(id, kept)
       kept.process.setBack(kept.before.progress)
+      if (!ended) continue
+      // the lease that it held then runs on from now
+      this.#parts.truth.revived.add(id)
+      kept.deadline = this.#clock.now() + this.#parts.chance.between(60, 600) * second
+      kept.process.deadline(kept.deadline)
     }
   }
 
@@ -256,6 +268,8 @@ export class ModelMachine {
     for (const [id, attempt] of agent.attempts)
       if (attempt.isForgotten) {
         agent.attempts.delete(id)
+        const kept = this.#disk.get(id)
+        if (kept) this.#images.set(id, kept)
         this.#disk.delete(id)
       }
     if (!agent.wire) return

@@ -26,6 +26,7 @@ export class ModelProcess {
   #atSafePoint = false
   #frozen = false
   #paused = false
+  #wokeAt = -Infinity
   #end: ProcessEnd | null = null
   #goalTimer: { cancel(): void } | null = null
   #deadlineTimer: { cancel(): void } | null = null
@@ -109,14 +110,19 @@ export class ModelProcess {
   /** With its machine. */
   pause(on: boolean): void {
     this.#paused = on
-    this.#look(!on)
+    if (!on) this.#wokeAt = this.#clock.now()
+    this.#look()
   }
 
   /** The machine was set back to how it was before: the work done since is not there any more. */
   setBack(progress: number): void {
-    if (this.#end) return
     this.#stand()
-    this.#reached = Math.min(progress, this.#reached)
+    this.#end = null
+    this.#atSafePoint = false
+    this.#frozen = false
+    this.#past = true
+    this.#restored = true
+    this.#reached = progress
     this.#look()
   }
 
@@ -135,13 +141,13 @@ export class ModelProcess {
     this.#ended()
   }
 
-  #look(afterPause = false): void {
+  #look(): void {
     const executes =
       this.#past && this.#restored && !this.#atSafePoint && !this.#frozen && !this.#paused && this.#end === null
     if (executes === (this.#since !== null)) return
     if (!executes) return this.#stand()
     this.#since = this.#clock.now()
-    this.#truth.began(this.#job, this.attempt, this.#reached, afterPause)
+    this.#truth.began(this.#job, this.attempt, this.#reached, this.#clock.now() < this.#wokeAt + 2000)
     this.#goalTimer = this.#clock.after((this.#goal - this.#reached) * 1000, () => {
       this.#truth.finished.set(this.#job, this.attempt)
       this.over({ is: 'exit', code: 0 })

@@ -41,7 +41,7 @@ export interface Faults {
   refuse: number
   /** so many calls to come are answered by silence: their effect comes later, or not at all */
   silent: number
-  /** until then nothing is known of any machine */
+  /** until then nothing is known of any machine, and none can be ended */
   blindUntil: number
 }
 
@@ -110,6 +110,7 @@ export class ModelCloud {
       },
       end: async (machineId) => {
         await this.#ending(machineId)
+        if (this.#clock.now() < this.faults.blindUntil) throw new ProviderError('unreachable', 'no answer came')
         if (this.#silent(() => this.#end(machineId))) throw new ProviderError('unreachable', 'no answer came')
         this.#end(machineId)
       },

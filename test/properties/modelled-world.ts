@@ -92,6 +92,8 @@ export class ModelledWorld {
   /** so many calls of control planes to the store of checkpoints fail */
   storeFails = 0
   carriable = true
+  /** jobs that were asked to stop, and not to go on since */
+  readonly stopped = new Set<string>()
   readonly #options: WorldOptions
   readonly #planes: Plane[] = []
   #busy = 0
@@ -101,6 +103,7 @@ export class ModelledWorld {
   private constructor(options: WorldOptions) {
     this.#options = options
     this.chance = new Chance(options.seed)
+    this.truth.beginning = (attempt) => void this.busy(() => this.#began(attempt))
     this.network = new Network(this.clock, this.chance)
     this.cloud = new ModelCloud({
       clock: this.clock,
@@ -306,6 +309,20 @@ export class ModelledWorld {
     })
   }
 
+  /** Whoever is current is never fenced: nobody else may have written behind it. */
+  async #fenced(id: string): Promise<void> {
+    const attempt = await this.store.get('attempts', id)
+    const job = attempt && (await this.store.get('jobs', attempt.jobId))
+    const excused = this.truth.haunted.has(id) || this.truth.paused.has(id)
+    if (attempt && job?.current === attempt.token && !excused) this.truth.wrong(`the current attempt ${id} was fenced`)
+  }
+
+  async #began(id: string): Promise<void> {
+    const attempt = await this.store.get('attempts', id)
+    if (attempt?.state === 'gone' && !this.truth.haunted.has(id))
+      this.truth.wrong(`attempt ${id} begins to execute, though it is said to be gone`)
+  }
+
   async #ending(rowId: string): Promise<void> {
     const row = await this.store.get('attempts', rowId)
     if (row?.state !== 'ending') this.truth.wrong(`the machine of ${rowId} was ended, which is ${row?.state}`)
@@ -326,6 +343,7 @@ export class ModelledWorld {
       goal: 9000,
       carriable: () => this.carriable,
       busy: (what) => this.busy(what),
+      fenced: (attempt) => this.#fenced(attempt),
       idle: async (clock, ms) => {
         this.#busy -= 1
         await new Promise<void>((go) => void clock.after(ms, go))

@@ -166,12 +166,6 @@ const mutants: readonly Mutant[] = [
     to: 'if (held.until === null)',
   },
   {
-    what: 'an agent runs on alone without voiding the move',
-    file: 'src/agent/step.ts',
-    from: 'return release({ voided: [...state.voided, held.move].slice(-100) })',
-    to: 'return release()',
-  },
-  {
     what: 'a lost job’s chain is not sealed',
     file: `${engine}/ends.ts`,
     from: 'const sealed = await context.chains.seal(job.id, job.lastSlot, `lost ${attempt.id}`)',

@@ -21,10 +21,12 @@ export type Happening =
         | 'processes are killed'
         | 'notice withdrawn'
         | 'machine is set back'
+        | 'desk is set back'
     }
   | { readonly do: 'network down' | 'network slow' | 'messages doubled' | 'cloud blind'; readonly ms: number }
   | {
       readonly do:
+        | 'desk cut off'
         | 'machine cut off'
         | 'machine pauses'
         | 'agent crashes'
@@ -143,6 +145,13 @@ const stories = fc.oneof(
     fc.oneof(one('stop now'), ms('pass', 0, 1000)),
     ms('pass', 200_000, 900_000),
   ),
+  fc.tuple(
+    ms('network slow', 60_000, 120_000),
+    fc.constant({ do: 'run at', on: 'desk' } as Happening),
+    ms('pass', 0, 40_000),
+    one('stop now'),
+    ms('pass', 0, 60_000),
+  ),
   // answers cross while a move is decided
   fc.tuple(ms('network slow', 200_000, 300_000), leaves, ms('pass', 50_000, 250_000)),
   fc.tuple(
@@ -155,18 +164,34 @@ const stories = fc.oneof(
   ),
   // the store of checkpoints is away when a chain is to be closed
   fc.tuple(
-    count('store fails', 40),
+    fc.constant({ do: 'store fails', count: 40 } as Happening),
     leaves,
-    ms('pass', 2000, 40_000),
+    ms('pass', 5000, 35_000),
     fc.oneof(
-      simple('machine is set back', 'start control plane', 'stop', 'machine dies'),
-      ms('notice at target', 60_000, 120_000),
-      ms('network down', 10_000, 120_000),
-      ms('machine pauses', 60_000, 700_000),
+      { weight: 3, arbitrary: one('machine is set back') },
+      { weight: 3, arbitrary: ms('notice at target', 60_000, 120_000) },
+      { weight: 1, arbitrary: simple('start control plane', 'stop', 'machine dies') },
+      { weight: 1, arbitrary: fc.oneof(ms('network down', 10_000, 120_000), ms('machine pauses', 60_000, 700_000)) },
     ),
+    fc.oneof(ms('machine cut off', 30_000, 200_000), ms('pass', 0, 5000)),
     ms('pass', 60_000, 200_000),
     one('suspend'),
     ms('pass', 30_000, 60_000),
+  ),
+  // a machine that was left comes back as it was, unheard, and saves before its lease is over
+  fc.tuple(
+    ms('pass', 30_000, 60_000),
+    fc.constant({ do: 'move to', on: 'desk' } as Happening),
+    ms('pass', 60_000, 120_000),
+    fc.oneof(one('suspend'), fc.constant({ do: 'move to', on: rentedOffers[0]?.id ?? '' } as Happening)),
+    ms('pass', 60_000, 120_000),
+    fc.oneof(one('resume'), ms('pass', 0, 1000)),
+    one('desk is set back'),
+    fc.constant({ do: 'desk cut off', ms: 1_000_000 } as Happening),
+    ms('pass', 400_000, 700_000),
+    one('suspend'),
+    ms('pass', 60_000, 120_000),
+    one('resume'),
   ),
   // a start whose answer did not come, and that nobody wants any more
   fc.tuple(
@@ -180,7 +205,6 @@ const stories = fc.oneof(
   fc.tuple(asked, ms('pass', 0, 500), asked, ms('pass', 0, 2000), asked),
 )
 const scene = fc.oneof(
-  { weight: 4, arbitrary: stories },
   { weight: 2, arbitrary: fc.tuple(asked, soon, fault, soon, fault, passes) },
   { weight: 2, arbitrary: fc.tuple(fault, asked, soon, fault, passes) },
   {
@@ -195,7 +219,8 @@ const happens = fc
       { weight: 4, arbitrary: passes.map((one) => [one]) },
       { weight: 3, arbitrary: asked.map((one) => [one]) },
       { weight: 4, arbitrary: fault.map((one) => [one]) },
-      { weight: 4, arbitrary: scene },
+      { weight: 3, arbitrary: scene },
+      { weight: 3, arbitrary: stories },
     ),
     { maxLength: 25, size: 'max' },
   )
@@ -229,19 +254,24 @@ async function ask(world: ModelledWorld, what: () => Promise<unknown>): Promise<
 async function happen(world: ModelledWorld, what: Happening): Promise<void> {
   const { plane, name } = world
   const now = world.clock.now()
+  const resume = async (): Promise<void> => {
+    if (plane && (await ask(world, () => plane.jobs.resume(name, { same: false, settings: {} }, person))))
+      world.stopped.delete(world.jobIds.at(-1) ?? '')
+  }
   switch (what.do) {
     case 'pass':
       return world.pass(what.ms)
     case 'suspend':
       return void (plane && (await ask(world, () => plane.jobs.suspend(name, person))))
     case 'resume':
-      return void (plane && (await ask(world, () => plane.jobs.resume(name, { same: false, settings: {} }, person))))
+      return resume()
     case 'two resumes': {
       if (!plane) return
       const won = await Promise.all(
         [1, 2].map(() => ask(world, () => plane.jobs.resume(name, { same: false, settings: {} }, person))),
       )
       if (won[0] && won[1]) world.truth.wrong('two resumes won')
+      if (won[0] || won[1]) world.stopped.delete(world.jobIds.at(-1) ?? '')
       return
     }
     case 'move':
@@ -249,8 +279,12 @@ async function happen(world: ModelledWorld, what: Happening): Promise<void> {
     case 'move to':
       return void (plane && (await ask(world, () => plane.jobs.move(name, { on: what.on }, person))))
     case 'stop':
-    case 'stop now':
-      return void (plane && (await ask(world, () => plane.jobs.stop(name, { now: what.do === 'stop now' }, person))))
+    case 'stop now': {
+      const id = world.jobIds.at(-1) ?? ''
+      if (plane && (await ask(world, () => plane.jobs.stop(name, { now: what.do === 'stop now' }, person))))
+        world.stopped.add(id)
+      return
+    }
     case 'run at':
       return world.jobIds.length < jobsAtMost ? world.run(what.on as 'cloud' | 'desk') : undefined
     case 'kill control plane':
@@ -284,6 +318,10 @@ async function happen(world: ModelledWorld, what: Happening): Promise<void> {
       return (await world.busyMachine())?.crashAgent(what.ms)
     case 'target agent crashes':
       return world.idleMachine()?.crashAgent(what.ms)
+    case 'desk is set back':
+      return world.machines.get('desk')?.setBack()
+    case 'desk cut off':
+      return world.machines.get('desk')?.cutOff(what.ms)
     case 'machine cut off':
       return (await world.busyMachine())?.cutOff(what.ms)
     case 'machine pauses':
@@ -367,6 +405,7 @@ async function comesToRest(world: ModelledWorld): Promise<void> {
       wrong(`${job.id} was asked to ${job.wish.to}, and nothing came of it`)
     if (job.state.is === 'running' && !world.truth.isExecuting(`${job.id}.${job.current}`))
       wrong(`${job.id} runs, but nothing of it executes`)
+    if (world.stopped.has(job.id) && !isEnded(job.state)) wrong(`${job.id} was asked to stop, and is ${job.state.is}`)
     if (job.move !== null) wrong(`a move of ${job.id} is left open`)
     if (job.state.is === 'failed' && !/^(lost\.failed|expired|end\.)/.test(job.state.why.code))
       wrong(`${job.id} failed: ${job.state.why.code}`)

@@ -25,10 +25,14 @@ export class Truth {
   readonly paused = new Set<string>()
   /** attempts that have their state back */
   readonly restored = new Set<string>()
+  /** told when an attempt begins to execute */
+  beginning: (attempt: string) => void = () => {}
   readonly #open = new Map<string, Execution>()
   readonly #reached = new Map<string, number>()
   /** attempts whose machine was set back to an earlier state: what runs there is beyond every promise, but must not count */
   readonly haunted = new Set<string>()
+  /** those of them whose processes had ended before, and that no lease can be reckoned for any more */
+  readonly revived = new Set<string>()
   readonly #clock: VirtualClock
 
   constructor(clock: VirtualClock) {
@@ -42,6 +46,8 @@ export class Truth {
   /** An attempt's process runs on, or for the first time. */
   began(job: string, attempt: string, progress: number, afterPause = false): void {
     const look = () => {
+      if (!this.isExecuting(attempt)) return
+      this.beginning(attempt)
       const both = this.executing(job).filter((one) => !this.haunted.has(one))
       if (both.length > 1 && both.includes(attempt)) this.wrong(`two attempts execute: ${both.join(' and ')}`)
     }

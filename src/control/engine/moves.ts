@@ -156,11 +156,21 @@ export async function behindSeal(
   if (move?.step !== 'seal' || move.slot === null) return {}
   try {
     const { sealedSlot, adopted } = await context.chains.seal(job.id, move.slot, move.id)
-    const newest = adopted.at(-1) ?? (await context.chains.verify(job.id, move.slot))
-    return { lastSlot: sealedSlot, base: baseFrom(newest, context.clock.now()) }
+    try {
+      const newest = adopted.at(-1) ?? (await context.chains.verify(job.id, move.slot))
+      return { lastSlot: sealedSlot, base: baseFrom(newest, context.clock.now()) }
+    } catch (error) {
+      if (isPassing(error)) throw error
+      context.log.warn(
+        { job: job.id, error: String(error) },
+        'the checkpoint of a move that is given up cannot be used',
+      )
+      return { lastSlot: sealedSlot }
+    }
   } catch (error) {
     context.log.warn({ job: job.id, error: String(error) }, 'the chain could not be read; it is tried again')
-    return 'later'
+    // a store that is away for long holds no job for ever: where it was sealed after all, the next save finds out
+    return context.clock.now() - (move.times.seal ?? 0) < 2 * sealTakes ? 'later' : {}
   }
 }
 

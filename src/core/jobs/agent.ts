@@ -76,8 +76,14 @@ export type Want =
   | { readonly do: 'promise'; readonly move: string }
   /** End a held job without letting it run again. */
   | { readonly do: 'kill-held'; readonly move: string }
-  /** Ask the job to end (SIGTERM), after `grace` end all its processes. `save`: first try a checkpoint, without waiting for more than `safePointWait`. */
-  | { readonly do: 'stop'; readonly grace: Duration; readonly save: boolean; readonly safePointWait: Duration }
+  /** Ask the job to end (SIGTERM), after `grace` end all its processes. `save`: first try a checkpoint, without waiting for more than `safePointWait`, behind `lastSlot`. */
+  | {
+      readonly do: 'stop'
+      readonly grace: Duration
+      readonly save: boolean
+      readonly safePointWait: Duration
+      readonly lastSlot: number
+    }
   /** All its processes end now; its folder may go. */
   | { readonly do: 'end' }
 

@@ -59,7 +59,12 @@ describe('what an attempt should be doing', () => {
       1,
       { do: 'run', aborted: 'm0', lastSlot: 5 },
     ],
-    ['J-STOP-1 a stop', aJob().running().wishes('stop'), 1, { do: 'stop', grace: 30 * second, save: true }],
+    [
+      'J-STOP-1 a stop',
+      aJob().running().wishes('stop').with({ lastSlot: 5 }),
+      1,
+      { do: 'stop', grace: 30 * second, save: true, lastSlot: 5 },
+    ],
     [
       'J-STOP-1 a stop without a checkpoint',
       aJob().running().wishes('stop', { keep: false }),

@@ -40,7 +40,13 @@ function toCurrent(job: JobRecord, attempt: AttemptRecord, move: MoveRecord | nu
     }
   }
   if (job.wish?.to === 'stop')
-    return { do: 'stop', grace: settings.stopGrace, save: job.wish.keep, safePointWait: settings.safePointWait }
+    return {
+      do: 'stop',
+      grace: settings.stopGrace,
+      save: job.wish.keep,
+      safePointWait: settings.safePointWait,
+      lastSlot: job.lastSlot,
+    }
   return {
     do: 'run',
     start: startOf(job, attempt, key),
