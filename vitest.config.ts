@@ -31,6 +31,9 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           maxWorkers: 2,
+          // dozens of real processes are killed at chosen instants; one that comes out otherwise is tried once more, and the
+          // report says so
+          retry: 1,
         },
       },
     ],

@@ -2,7 +2,7 @@ import { second, type Duration, type Instant } from '../../time/index.ts'
 import type { AttemptRecord, MoveRecord } from '../model.ts'
 import { attemptOf, leaseOver, provenGone, type Seen, type World } from '../world.ts'
 import { exited, meanwhile, whileUnheard, wasKilled } from './running.ts'
-import { bringUp, restoreFailure } from './starting.ts'
+import { bringUp, reasonDue, restoreFailure } from './starting.ts'
 import { abort, wait, type Step } from './step.ts'
 
 /** A probe only looks: it waits as long as a safe point may take, and a little for the look itself. */
@@ -128,7 +128,7 @@ function holding(move: MoveRecord, { report }: Seen, now: Instant, safePointWait
 function restoringAt(world: World, move: MoveRecord, target: AttemptRecord | null, now: Instant): Step {
   if (!target) return abort(move, 'move.target_lost', { offer: move.on ?? 'the target', error: 'its row is gone' })
   const seen = world.seen(target.token)
-  const failed = restoreFailure(seen)
+  const failed = restoreFailure(seen, now)
   if (failed !== null)
     return abort(
       move,
@@ -139,7 +139,7 @@ function restoringAt(world: World, move: MoveRecord, target: AttemptRecord | nul
   if (seen.report?.phase === 'prepared') return { do: 'advance', move, to: 'promise' }
   const { restoreTimeout } = world.job.spec.settings
   const until = begun(move, 'restore', now) + restoreTimeout
-  return now >= until ? abort(move, 'move.timeout', { step: 'restore', waited_ms: restoreTimeout }) : wait(until)
+  return now >= until ? abort(move, 'move.timeout', { step: 'restore', waited_ms: restoreTimeout }) : wait(Math.min(until, reasonDue(seen, now)))
 }
 
 const begun = (move: MoveRecord, step: MoveRecord['step'], now: Instant): Instant => move.times[step] ?? now

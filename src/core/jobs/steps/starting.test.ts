@@ -127,6 +127,20 @@ describe('resuming', () => {
       { do: 'commit-resume' },
     ],
     [
+      'J-RES-1 its SDK ended it because it could not be restored: the reason is about to be told',
+      aJob()
+        .resuming(2)
+        .reports(2, { exit: anExit('exited', { code: 75 }) }),
+      { do: 'wait', until: now + 3 * second },
+    ],
+    [
+      'J-RES-1 the reason does not come: it has failed all the same',
+      aJob()
+        .resuming(2)
+        .reports(2, { exit: anExit('exited', { code: 75, at: now - 3 * second }) }),
+      { do: 'give-up-start', tryNext: false },
+    ],
+    [
       'J-RES-1 a restore that failed leaves it what it was, the values named',
       aJob()
         .resuming(2)

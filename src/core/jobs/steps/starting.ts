@@ -1,5 +1,5 @@
 import { why } from '../../reasons.ts'
-import type { Instant } from '../../time/index.ts'
+import { second, type Duration, type Instant } from '../../time/index.ts'
 import type { AttemptRecord, JobState } from '../model.ts'
 import { attemptOf, provenGone, type Seen, type World } from '../world.ts'
 import { meanwhile, observeEvery } from './running.ts'
@@ -100,7 +100,7 @@ export function bringUp(attempt: AttemptRecord, world: World, now: Instant): Ste
 export function restoring(attempt: AttemptRecord, world: World, now: Instant): Step | null {
   if (attempt.from === null) return null
   const seen = world.seen(attempt.token)
-  const failed = restoreFailure(seen)
+  const failed = restoreFailure(seen, now)
   if (failed !== null)
     return {
       do: 'give-up-start',
@@ -120,13 +120,24 @@ export function restoring(attempt: AttemptRecord, world: World, now: Instant): S
       refused: [],
       tryNext: false,
     }
-  return meanwhile(wait(until), [attempt], world, now)
+  return meanwhile(wait(Math.min(until, reasonDue(seen, now))), [attempt], world, now)
 }
 
-/** Why a restore cannot succeed any more; null: it still can. */
-export function restoreFailure(seen: Seen): string | null {
+/** The status with which an SDK ends a job that could not be restored; its agent tells the reason in a report of its own. */
+const notRestored = 75
+const reasonTakes: Duration = 3 * second
+
+/** Until when the reason of a restore that failed is waited for; Infinity: it is not. */
+export const reasonDue = ({ report }: Seen, now: Instant): Instant => {
+  const due = (report?.exit?.at ?? 0) + reasonTakes
+  return report?.exit?.code === notRestored && report.restoreFailed === null && now < due ? due : Infinity
+}
+
+/** Why a restore cannot succeed any more; null: it still can, or the reason is about to be told. */
+export function restoreFailure(seen: Seen, now: Instant): string | null {
   const { report } = seen
   if (report?.restoreFailed) return report.restoreFailed.why
+  if (reasonDue(seen, now) !== Infinity) return null
   if (report?.exit)
     return report.exit.error ?? `the job ended before it was restored (${report.exit.signal ?? report.exit.code})`
   if (seen.machine?.notice) return 'the machine is being taken itself'
