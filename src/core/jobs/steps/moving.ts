@@ -139,7 +139,9 @@ function restoringAt(world: World, move: MoveRecord, target: AttemptRecord | nul
   if (seen.report?.phase === 'prepared') return { do: 'advance', move, to: 'promise' }
   const { restoreTimeout } = world.job.spec.settings
   const until = begun(move, 'restore', now) + restoreTimeout
-  return now >= until ? abort(move, 'move.timeout', { step: 'restore', waited_ms: restoreTimeout }) : wait(Math.min(until, reasonDue(seen, now)))
+  return now >= until
+    ? abort(move, 'move.timeout', { step: 'restore', waited_ms: restoreTimeout })
+    : wait(Math.min(until, reasonDue(seen, now)))
 }
 
 const begun = (move: MoveRecord, step: MoveRecord['step'], now: Instant): Instant => move.times[step] ?? now
