@@ -64,4 +64,22 @@ export const failed: readonly { readonly was: string; readonly script: Script }[
       happens: [{ do: 'store fails', count: 40 }, { do: 'suspend' }, { do: 'pass', ms: 17_730 }, { do: 'stop' }],
     },
   },
+  {
+    was: 'a resume that did not come to rest: answers of the store were unknown, a call was silent and an agent lied',
+    script: {
+      seed: 0,
+      ttl: 'off',
+      happens: [
+        { do: 'pass', ms: 60_000 },
+        { do: 'an agent lies' },
+        { do: 'answers unknown', count: 1 },
+        { do: 'suspend' },
+        { do: 'calls silent', count: 1 },
+        { do: 'pass', ms: 1896 },
+        { do: 'pass', ms: 2349 },
+        { do: 'resume' },
+        { do: 'pass', ms: 60_000 },
+      ],
+    },
+  },
 ]
