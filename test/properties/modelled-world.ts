@@ -319,7 +319,7 @@ export class ModelledWorld {
 
   async #began(id: string): Promise<void> {
     const attempt = await this.store.get('attempts', id)
-    if (attempt?.state === 'gone' && !this.truth.haunted.has(id))
+    if (attempt?.state === 'gone' && !this.truth.revived.has(id))
       this.truth.wrong(`attempt ${id} begins to execute, though it is said to be gone`)
   }
 

@@ -178,6 +178,41 @@ const stories = fc.oneof(
     one('suspend'),
     ms('pass', 30_000, 60_000),
   ),
+  // a suspension is committed while its source, held as is thought, runs on from an old image, unheard
+  fc.tuple(
+    fc.constant({ do: 'store fails', count: 40 } as Happening),
+    one('suspend'),
+    ms('pass', 8000, 30_000),
+    one('machine is set back'),
+    ms('machine cut off', 100_000, 300_000),
+    ms('pass', 60_000, 200_000),
+  ),
+  // a machine stands still for longer than its lease, its agent is gone, and its cloud ends nothing
+  fc.tuple(
+    one('suspend'),
+    ms('pass', 40_000, 60_000),
+    one('resume'),
+    ms('pass', 60_000, 90_000),
+    fc.constant({ do: 'agent crashes', ms: 2_000_000 } as Happening),
+    ms('machine pauses', 1_000_000, 1_200_000),
+    fc.constant({ do: 'cloud blind', ms: 1_400_000 } as Happening),
+    ms('pass', 700_000, 800_000),
+    one('resume'),
+    ms('pass', 400_000, 600_000),
+  ),
+  // an owned machine is left while it cannot be heard, and what was held there runs on
+  fc.tuple(
+    ms('pass', 20_000, 40_000),
+    fc.constant({ do: 'move to', on: 'desk' } as Happening),
+    ms('pass', 60_000, 100_000),
+    fc.constant({ do: 'store fails', count: 40 } as Happening),
+    fc.constant({ do: 'move to', on: rentedOffers[0]?.id ?? '' } as Happening),
+    ms('pass', 20_000, 60_000),
+    fc.constant({ do: 'desk cut off', ms: 900_000 } as Happening),
+    ms('pass', 60_000, 100_000),
+    one('desk is set back'),
+    ms('pass', 30_000, 60_000),
+  ),
   // a machine that was left comes back as it was, unheard, and saves before its lease is over
   fc.tuple(
     ms('pass', 30_000, 60_000),
