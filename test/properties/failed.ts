@@ -82,4 +82,19 @@ export const failed: readonly { readonly was: string; readonly script: Script }[
       ],
     },
   },
+  {
+    was: 'a resume that waited for the machine before it to be gone was not looked at any more',
+    script: {
+      seed: 1440067986,
+      ttl: '40m',
+      happens: [
+        { do: 'pass', ms: 226_140 },
+        { do: 'machine cut off', ms: 1_367_238 },
+        { do: 'cloud blind', ms: 778_550 },
+        { do: 'pass', ms: 778_762 },
+        { do: 'resume' },
+        { do: 'pass', ms: 57_702 },
+      ],
+    },
+  },
 ]

@@ -212,6 +212,18 @@ export const mutants: readonly Mutant[] = [
     to: '...world.attempts.filter((one) => isHere(one) && one.ranFrom !== null).map(',
   },
   {
+    what: 'a job that was looked at is not due any more',
+    file: `${engine}/engine.ts`,
+    from: 'const due = Math.min(Math.max(until, now + 1000), never)',
+    to: 'const due = never',
+  },
+  {
+    what: 'a job that was looked at stays due',
+    file: `${engine}/engine.ts`,
+    from: 'if (job.due <= now) {',
+    to: 'if (job.due < 0) {',
+  },
+  {
     what: 'a stop is overwritten by the next wish',
     file: 'src/control/api/jobs.ts',
     from: "if (!possible || job.wish?.to === 'stop') throw wrongState(job, 'suspend')",

@@ -218,8 +218,13 @@ export class Engine {
     else this.#waiting.delete(job.id)
     const awake = attempts.some(({ state }) => state !== 'gone')
     if (awake) {
-      // it was looked at: a row that stayed due would be taken again and again
-      if (job.due <= this.#context.clock.now()) await commit(this.#context, job, [updateJob(job, { due: never })], [])
+      // it was looked at: a row that stayed due would be taken again and again. It is due when this look said so, not later: a
+      // resume that waits for the machine before it to be gone looks for its place then.
+      const now = this.#context.clock.now()
+      if (job.due <= now) {
+        const due = Math.min(Math.max(until, now + 1000), never)
+        await commit(this.#context, job, [updateJob(job, { due })], [])
+      }
       this.#wakeAt(job.id, until)
       return
     }
